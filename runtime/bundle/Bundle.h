@@ -1,0 +1,128 @@
+// The directory NAME.grok/: reading it (everything checked before it is trusted), writing it (beside, then renamed) and
+// filling in its weights.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/bundle/PlanTables.h"
+#include "runtime/bundle/TensorSource.h"
+
+namespace grok {
+
+/// What --weights left in the bundle.
+struct WeightsRecipe {
+  enum class Kind { kBlob, kNone, kSynthetic } kind = Kind::kNone;
+  uint64_t seed = 0; // kSynthetic
+  bool operator==(const WeightsRecipe &) const = default;
+};
+
+/// What the compiler was asked for, as model.json records it beside the config: enough to compile again for another
+/// target from the bundle alone.
+struct CompileOptions {
+  DType dtype = DType::kBF16;
+  Activations activations = Activations::kSingle;
+  SmPolicy smPolicy = SmPolicy::kAll;
+  BankPolicy bankPolicy = BankPolicy::kStriped;
+  uint32_t maxBatch = 8, maxSeq = 0;
+  bool keepUnreachable = false;
+  double pruningRatio = 0;
+  std::vector<uint64_t> histogram; // per expert; empty: none given
+  bool operator==(const CompileOptions &) const = default;
+};
+
+/// The target as the manifest records it: `json` is the target file, canonical.
+struct TargetRecord {
+  std::string name;
+  std::string json;
+  bool operator==(const TargetRecord &) const = default;
+};
+
+struct FileRecord {
+  uint64_t bytes = 0;
+  std::string sha256; // lower-case hex
+};
+
+struct Manifest {
+  uint32_t formatVersion = 1;
+  std::string compilerVersion;
+  TargetRecord target;
+  uint32_t sm = 0;             // 80, 90; 0: cpu
+  std::string ptxVersion;      // "8.0"; empty for cpu
+  uint32_t minimumDriver = 0;  // CUDA driver API version, e.g. 12000; 0 for cpu
+  WeightsRecipe weights;
+  std::string predictionJson;  // the latency prediction, a JSON object
+  std::map<std::string, FileRecord> files;
+};
+
+inline constexpr uint32_t kBundleFormatVersion = 1;
+
+/// A bundle that was read and checked. The blob is memory-mapped.
+class Bundle {
+public:
+  /// Structure checks: every file there with the size that the manifest says, small files' hashes, model and plan valid
+  /// and consistent with each other and with the blob's size. Cheap whatever the blob's size.
+  static absl::StatusOr<std::shared_ptr<Bundle>> open(const std::string &path);
+
+  /// Every hash. `progress` gets bytes done and total.
+  absl::Status verify(const std::function<void(uint64_t, uint64_t)> &progress = {}) const;
+
+  const std::string &path() const { return path_; }
+  const ModelConfig &model() const { return model_; }
+  const CompileOptions &options() const { return options_; }
+  const PlanTables &plan() const { return plan_; }
+  const Manifest &manifest() const { return manifest_; }
+  /// The mapped blob; empty if the bundle holds none.
+  std::span<const uint8_t> blob() const { return blob_; }
+  /// Text of decode.ptx; empty for cpu.
+  absl::StatusOr<std::string> readFile(const std::string &name) const;
+  bool hasFile(const std::string &name) const { return manifest_.files.count(name) != 0; }
+
+  ~Bundle();
+  Bundle(const Bundle &) = delete;
+
+private:
+  Bundle() = default;
+  std::string path_;
+  ModelConfig model_;
+  CompileOptions options_;
+  PlanTables plan_;
+  Manifest manifest_;
+  std::span<const uint8_t> blob_;
+  friend struct BundleReader;
+};
+
+/// Everything of a bundle but the blob, which is packed from `weights` (null for kNone and kSynthetic).
+struct BundleContents {
+  ModelConfig model;
+  CompileOptions options;
+  PlanTables plan;
+  Manifest manifest;                        // files is filled in by writeBundle
+  std::map<std::string, std::string> files; // decode.ptx, plan.mlir, tokenizer.model, ...
+};
+
+/// Writes beside `path` and renames: the bundle is whole or absent. An existing bundle at `path` is replaced; anything
+/// else there is an error.
+absl::Status writeBundle(const std::string &path, const BundleContents &contents, TensorSource *weights,
+                         const std::function<void(uint64_t, uint64_t)> &progress = {});
+
+/// Puts a blob into an existing bundle that has none (grokrun pack), atomically.
+absl::Status packBundle(const std::string &path, TensorSource &weights, WeightsRecipe recipe,
+                        const std::function<void(uint64_t, uint64_t)> &progress = {});
+
+/// The blob's bytes in order, through `sink` in pieces, for writeBundle and for executors that fill memory.
+absl::Status packBlob(const ModelConfig &model, const PlanTables &plan, TensorSource &weights,
+                      const std::function<absl::Status(std::span<const uint8_t>)> &sink);
+
+/// A bundle with a blob is itself a checkpoint.
+std::unique_ptr<TensorSource> bundleSource(std::shared_ptr<Bundle> bundle);
+std::unique_ptr<TensorSource> syntheticSource(const ModelConfig &model, uint64_t seed);
+} // namespace grok

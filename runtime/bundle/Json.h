@@ -1,0 +1,33 @@
+// JSON with places: nlohmann's parser through its SAX interface, which never throws, keeps the line of every value, and
+// rejects duplicate keys.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace grok::json {
+
+struct Document {
+  nlohmann::json root;
+  std::string file;
+  /// Line (from 1) of each object member's key, by JSON pointer ("/expert_routing/type"); array elements too.
+  std::map<std::string, unsigned> lines;
+
+  /// "config.json:12" for a pointer that is there, else "config.json".
+  std::string place(std::string_view pointer) const;
+};
+
+struct Limits {
+  unsigned depth = 64;
+  bool lines = true; // off for large machine-written headers: `lines` stays empty
+};
+
+/// InvalidArgument "FILE:LINE:COLUMN: what was found, what was expected" on malformed text, duplicate keys, invalid
+/// UTF-8, NaN, trailing bytes or too deep nesting.
+absl::StatusOr<Document> parse(std::string_view text, std::string_view file, const Limits &limits = {});
+
+} // namespace grok::json

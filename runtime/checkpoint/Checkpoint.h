@@ -1,0 +1,17 @@
+// Opening a checkpoint directory, whatever its layout and spelling.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/bundle/TensorSource.h"
+
+namespace grok {
+
+/// The directory's checkpoint: one safetensors file, a sharded index, or Grok-2's tensor-parallel file set, in any of
+/// the three public tensor spellings. Checks that every tensor of `model` is there, whole and of the right shape, before
+/// it returns.
+absl::StatusOr<std::unique_ptr<TensorSource>> openCheckpoint(const std::string &directory, const ModelConfig &model);
+
+} // namespace grok
