@@ -2,7 +2,7 @@
 // The memory-planning pass lays them out, the kernel indexes them; both compute their sizes here.
 #pragma once
 
-#include "runtime/bundle/WeightLayout.h"
+#include "runtime/bundle/TileLayout.h"
 
 namespace grok {
 
