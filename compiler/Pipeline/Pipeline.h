@@ -1,0 +1,77 @@
+// The whole compiler behind two functions: a config and a target become a
+// bundle, and a bundle becomes a bundle for another target. Plain C++: no
+// header of LLVM is needed to call it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "compiler/Target/Target.h"
+#include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/ModelConfig.h"
+
+namespace grok {
+
+/// Where compilation ends (grokc --emit). The first three print text; kBundle
+/// writes the bundle.
+enum class EmitPhase { kGrok, kPlan, kPtx, kBundle };
+/// "grok", "plan", "ptx" or "bundle"; nullopt for anything else.
+std::optional<EmitPhase> parseEmitPhase(std::string_view name);
+
+struct CompileRequest {
+  ModelConfig model;
+  Target target;
+  /// maxSeq 0 means min(model.maxPositions, 8192). Recorded in the bundle as
+  /// resolved.
+  CompileOptions options;
+  WeightsRecipe weights;
+  std::string checkpoint; // directory, for weights of kind kBlob
+  std::string
+      tokenizer; // file to copy as tokenizer.model; empty: the bundle has none
+  bool allowOversize = false;
+  EmitPhase emit = EmitPhase::kBundle;
+  std::string output; // bundle directory, for kBundle
+};
+
+/// What a caller may listen to; every member may be empty.
+struct CompileHooks {
+  enum class Severity { kRemark, kWarning };
+  /// Findings that are no errors: unreachable experts, bank collisions, a model
+  /// larger than the device, ...
+  std::function<void(Severity, const std::string &message)> report;
+  /// Bytes of the blob written, and their total.
+  std::function<void(uint64_t, uint64_t)> progress;
+};
+
+/// Compiles as far as request.emit says; text of the earlier phases goes to
+/// `text`, which kBundle leaves alone. InvalidArgument, FailedPrecondition,
+/// NotFound and the like tell of the request: a model that the target cannot
+/// hold
+/// ("needs N bytes, M are available", unless allowOversize), a policy that the
+/// model has no groups for, a checkpoint that is incomplete. Internal is a
+/// fault of the compiler, with the text of the pass or of Clang.
+absl::Status compile(const CompileRequest &request, std::ostream &text,
+                     const CompileHooks &hooks = {});
+
+struct RetargetRequest {
+  std::string input;                 // bundle
+  std::optional<Target> target;      // absent: the input's target
+  std::optional<uint32_t> bankCount; // replaces the target's
+  bool allowOversize = false;
+  std::string output;
+};
+
+/// The bundle for another target, from `input` alone: the model, the options
+/// and the weights (or their recipe) come from it. The result equals, file by
+/// file, what compile would write for the new target. Errors as compile's; also
+/// InvalidArgument when neither target nor bankCount is given, and whatever
+/// reading the bundle finds.
+absl::Status retarget(const RetargetRequest &request,
+                      const CompileHooks &hooks = {});
+
+} // namespace grok
