@@ -1,0 +1,14 @@
+// ModelConfig as a member of a larger document (model.json).
+#pragma once
+
+#include "runtime/bundle/Json.h"
+#include "runtime/bundle/ModelConfig.h"
+
+namespace grok {
+
+nlohmann::json modelConfigToJson(const ModelConfig &config);
+/// Reads the object at `pointer`; errors name the document's lines.
+absl::StatusOr<ModelConfig> modelConfigFromJson(const json::Document &document,
+                                                const std::string &pointer);
+
+} // namespace grok
