@@ -1,0 +1,109 @@
+// The passes of the compiler, in the order of the pipeline. One file a pass.
+#ifndef GROK_COMPILER_PASSES_TD
+#define GROK_COMPILER_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// On the dialect `grok`
+//===----------------------------------------------------------------------===//
+
+def RoutingAnalysis : Pass<"grok-routing-analysis", "::grok::ir::ModelOp"> {
+  let summary = "Report what can be known of the routing before any request";
+  let description = [{
+    Prints remarks at the routing operation and changes nothing. For hash routing
+    it enumerates every hash value and every position offset: which experts can
+    be reached, the exact load of each expert and group for uniform ids, and the
+    classes of hash values whose tokens meet in one expert. For a learned router
+    it says that nothing is known before a request.
+  }];
+}
+
+def RemoveUnreachableExperts : Pass<"grok-remove-unreachable-experts", "::grok::ir::ModelOp"> {
+  let summary = "Drop the experts that no position can route to";
+  let description = [{
+    Sets `kept` and `unreachable` of `grok.experts` from the exact reach of the
+    hash. The model's logits do not change. With `keep`, the experts are reported
+    and their weights stay. A model with a learned router is left as it is.
+  }];
+  let options = [
+    Option<"keep", "keep", "bool", "false", "Report unreachable experts, but keep their weights">
+  ];
+}
+
+def PruneExperts : Pass<"grok-prune-experts", "::grok::ir::ModelOp"> {
+  let summary = "Drop the least used part of the experts";
+  let description = [{
+    Drops floor(ratio * n) of the n reachable experts from `kept` of
+    `grok.experts`, the least used first, ties going to the higher index. Use is
+    counted by the histogram, or, without one, is the exact reach of the hash; for
+    a learned router a histogram is needed. The remark names the kept experts and
+    the share of tokens that lose one.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", "0.0", "Part of the reachable experts to drop, at least 0 and less than 1">,
+    Option<"histogram", "histogram", "std::string", "\"\"", "File with the number of tokens of each expert">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// From `grok` to `plan`, and on `plan`
+//===----------------------------------------------------------------------===//
+
+def FormPhases : Pass<"grok-form-phases", "::mlir::ModuleOp"> {
+  let summary = "Lower a model to the phases of a decode step on one target";
+  let description = [{
+    Adds a `plan.device` beside the `grok.model`: the target's facts, the phases
+    of a layer in order with their dependences, and the streamed matrices with
+    their tiles, not yet given to slots.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"", "Target's name, or the path of its description">,
+    Option<"maxBatch", "max-batch", "uint32_t", "8", "Rows that are decoded together, 1 to 8">,
+    Option<"maxSeq", "max-seq", "uint32_t", "0", "Positions a row; 0: the model's context, at most 8192">,
+    Option<"activations", "activations", "std::string", "\"single\"", "Matrix operands: single or split">,
+    Option<"dtype", "dtype", "std::string", "\"\"", "Stored weights: bf16 or f16; empty: the checkpoint's type">
+  ];
+  let dependentDialects = ["::grok::plan::PlanDialect"];
+}
+
+def AssignSlots : Pass<"plan-assign-slots", "::grok::plan::DeviceOp"> {
+  let summary = "Give every tile of every matrix to one slot";
+  let description = [{
+    `all` stripes every matrix over all slots; `group` binds the experts of group g
+    to group g's slots, and says which slots are idle.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"all\"", "Slots of the experts: all or group">
+  ];
+}
+
+def PlaceBanks : Pass<"plan-place-banks", "::grok::plan::DeviceOp"> {
+  let summary = "Lay the weights out in bank segments";
+  let description = [{
+    Gives every extent a bank and an offset. `striped`: expert e's extent of slot s
+    lies in bank (e + s) mod B; `expert`: expert i of group g lies in bank
+    (g + i) mod B. Dense matrices: slot s in bank s mod B. Experts that run
+    together and share a bank are reported.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"striped\"", "Banks of the experts: striped or expert">
+  ];
+}
+
+def PlanMemory : Pass<"plan-memory", "::grok::plan::DeviceOp"> {
+  let summary = "Plan the arena, the KV reserve and shared memory";
+  let description = [{
+    Every buffer of a request gets its place for good; buffers whose lives do not
+    meet may share memory.
+  }];
+}
+
+def PredictLatency : Pass<"plan-predict", "::grok::plan::DeviceOp"> {
+  let summary = "Predict the latency of a step and a request";
+  let description = [{
+    Best and worst case over every routing outcome, from the target's constants.
+  }];
+}
+
+#endif // GROK_COMPILER_PASSES_TD

@@ -1,0 +1,100 @@
+#include "ir/Model/GrokDialect.h"
+
+#include <cmath>
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace grok::ir;
+
+#include "ir/Model/GrokDialect.cpp.inc"
+#include "ir/Model/GrokEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/Model/GrokAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ir/Model/GrokTypes.cpp.inc"
+
+void GrokDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/Model/GrokAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ir/Model/GrokTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/Model/GrokOps.cpp.inc"
+      >();
+}
+
+bool grok::ir::isRows(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 2 && tensor.isDynamicDim(0) &&
+         !tensor.isDynamicDim(1) && tensor.getDimSize(1) > 0 &&
+         tensor.getElementType().isF32() && !tensor.getEncoding();
+}
+
+int64_t grok::ir::widthOf(Type type) {
+  return cast<RankedTensorType>(type).getDimSize(1);
+}
+
+double grok::ir::toDouble(Attribute attr) {
+  return cast<FloatAttr>(attr).getValueAsDouble();
+}
+
+bool grok::ir::finite(Attribute attr) { return std::isfinite(toDouble(attr)); }
+
+LogicalResult RoutingType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  uint32_t perToken, uint32_t experts) {
+  if (perToken >= 1 && perToken <= experts)
+    return success();
+  return emitError() << "routes each position to " << perToken << " of "
+                     << experts
+                     << " experts; expected at least one and at most all";
+}
+
+//===----------------------------------------------------------------------===//
+// grok.layers COUNT (%stream = %init) : TYPE { ... }
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseLayersBody(OpAsmParser &parser,
+                                   OpAsmParser::UnresolvedOperand &init,
+                                   Type &type, Region &body) {
+  OpAsmParser::Argument stream;
+  if (parser.parseLParen() || parser.parseArgument(stream) ||
+      parser.parseEqual() || parser.parseOperand(init) ||
+      parser.parseRParen() || parser.parseColonType(type))
+    return failure();
+  stream.type = type;
+  return parser.parseRegion(body, stream);
+}
+
+static void printLayersBody(OpAsmPrinter &printer, LayersOp op, Value init,
+                            Type type, Region &body) {
+  printer << "(";
+  printer.printRegionArgument(body.getArgument(0), {}, /*omitType=*/true);
+  printer << " = " << init << ") : " << type << " ";
+  printer.printRegion(body, /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult LayersOp::verifyRegions() {
+  if (getBody().getNumArguments() != 1 ||
+      getStream().getType() != getInit().getType())
+    return emitOpError("region has ")
+           << getBody().getNumArguments() << " arguments; expected one of type "
+           << getInit().getType();
+  auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  if (yield.getValue().getType() != getInit().getType())
+    return yield.emitOpError("yields ") << yield.getValue().getType()
+                                        << "; expected " << getInit().getType();
+  return success();
+}
+
+#define GET_OP_CLASSES
+#include "ir/Model/GrokOps.cpp.inc"
