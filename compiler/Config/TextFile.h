@@ -1,0 +1,41 @@
+// Small text files that a person wrote: configs, target descriptions, ids,
+// histograms.
+#pragma once
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace grok {
+
+/// The file's bytes. NotFound if there is no such file, InvalidArgument if it
+/// is no readable file or larger than `limit`.
+inline absl::StatusOr<std::string>
+readTextFile(const std::string &path, size_t limit = size_t(1) << 30) {
+  std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path.c_str(), "rb"),
+                                              &std::fclose);
+  if (!file) {
+    std::string message = absl::StrCat(path, ": ", std::strerror(errno));
+    return errno == ENOENT ? absl::NotFoundError(message)
+                           : absl::InvalidArgumentError(message);
+  }
+  std::string text;
+  char buffer[65536];
+  while (size_t got = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    text.append(buffer, got);
+    if (text.size() > limit)
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": found more than ", limit, " bytes, expected fewer"));
+  }
+  if (std::ferror(file.get()))
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", std::strerror(errno)));
+  return text;
+}
+
+} // namespace grok

@@ -1,0 +1,50 @@
+#include <cctype>
+#include <charconv>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/Routing/Routing.h"
+
+namespace grok {
+namespace {
+
+bool separates(char c) {
+  return c == ',' || std::isspace(static_cast<unsigned char>(c));
+}
+
+/// The word as a message shows it: printable, and not longer than a few words.
+std::string shown(std::string_view word) {
+  std::string out;
+  for (char c : word.substr(0, 40))
+    out += std::isprint(static_cast<unsigned char>(c)) ? c : '?';
+  return word.size() > 40 ? out + "..." : out;
+}
+
+} // namespace
+
+absl::StatusOr<std::vector<int64_t>> parseIds(std::string_view text,
+                                              std::string_view file) {
+  std::vector<int64_t> ids;
+  unsigned line = 1;
+  for (size_t at = 0; at < text.size();) {
+    if (separates(text[at])) {
+      line += text[at++] == '\n';
+      continue;
+    }
+    size_t end = at;
+    while (end < text.size() && !separates(text[end]))
+      ++end;
+    int64_t id = 0;
+    auto [stop, error] =
+        std::from_chars(text.data() + at, text.data() + end, id);
+    if (error != std::errc() || stop != text.data() + end)
+      return absl::InvalidArgumentError(absl::StrCat(
+          std::string(file), ":", line, ": found '",
+          shown(text.substr(at, end - at)),
+          "', expected integers separated by commas or white space"));
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+} // namespace grok
