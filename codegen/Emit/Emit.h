@@ -1,0 +1,26 @@
+// From the plan's tables to PTX: a small translation unit that instantiates the
+// device library with the constants of one model and one plan, compiled in the
+// process.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/Target/Target.h"
+#include "runtime/bundle/PlanTables.h"
+
+namespace grok {
+
+/// The translation unit: constants, and one line a kernel. InvalidArgument if a
+/// constant of the model is no finite float32.
+absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
+                                                const PlanTables &plan,
+                                                uint32_t sm);
+
+/// decode.ptx: the kernels grok_decode and grok_fill for a GPU target. Errors
+/// as emitTranslationUnit's and codegen::compileToPtx's.
+absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
+                                          const PlanTables &plan,
+                                          const Target &target);
+
+} // namespace grok

@@ -1,0 +1,250 @@
+#include "codegen/Emit/Emit.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/bundle/DecodeMemory.h"
+
+namespace grok {
+namespace {
+
+/// Collects the static constexpr members of a struct.
+class Constants {
+public:
+  void count(const char *name, uint32_t value) {
+    member("unsigned", name, absl::StrCat(value));
+  }
+  void bytes(const char *name, uint64_t value) {
+    member("unsigned long", name, absl::StrCat(value, "ul"));
+  }
+  void flag(const char *name, bool value) {
+    member("bool", name, value ? "true" : "false");
+  }
+  void index(const char *name, int value) {
+    member("short", name, absl::StrCat(value));
+  }
+  void indices(const char *name, const std::vector<int> &values) {
+    member("short", absl::StrCat(name, "[", values.size(), "]"),
+           absl::StrCat("{", absl::StrJoin(values, ", "), "}"));
+  }
+  void offsets(const char *name, const std::vector<uint64_t> &values) {
+    member("unsigned long", absl::StrCat(name, "[", values.size(), "]"),
+           absl::StrCat("{", absl::StrJoin(values, ", "), "}"));
+  }
+  /// The double rounded once; in hexadecimal, so that nothing is lost on the
+  /// way.
+  void real(const char *name, double value) {
+    float rounded = float(value);
+    if (!std::isfinite(rounded) && bad_.empty())
+      bad_ = absl::StrCat(name, ": found ", value,
+                          ", expected a value in the range of float32");
+    char digits[32];
+    auto [end, error] =
+        std::to_chars(digits, digits + sizeof(digits), std::fabs(rounded),
+                      std::chars_format::hex);
+    member("float", name,
+           absl::StrCat(std::signbit(rounded) ? "-0x" : "0x",
+                        absl::string_view(digits, size_t(end - digits)), "f"));
+  }
+
+  const std::string &text() const { return text_; }
+  absl::Status status() const {
+    return bad_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(bad_);
+  }
+
+private:
+  void member(absl::string_view type, absl::string_view name,
+              absl::string_view value) {
+    absl::StrAppend(&text_, "  static constexpr ", type, " ", name, " = ",
+                    value, ";\n");
+  }
+  std::string text_;
+  std::string bad_;
+};
+
+void hashConstants(Constants &c, const HashRouting &hash) {
+  c.count("kNumGroups", hash.numGroups);
+  c.count("kExpertsPerGroup", hash.expertsPerGroup);
+  c.count("kTokenMultiplier", hash.tokenMultiplier);
+  c.count("kPositionMultiplier", hash.positionMultiplier);
+  c.count("kHashBits", hash.hashBits);
+  c.count("kIndexShift", hash.indexShift);
+  c.count("kIndexMask", hash.indexMask);
+  c.count("kPositionOffsetMask", hash.positionOffsetMask);
+}
+
+Constants modelConstants(const ModelConfig &m, DType dtype) {
+  Constants c;
+  c.count("kVocab", m.vocabSize);
+  c.count("kHidden", m.hiddenSize);
+  c.count("kLayers", m.numLayers);
+  c.count("kHeads", m.numHeads);
+  c.count("kKvHeads", m.numKvHeads);
+  c.count("kHeadDim", m.headDim);
+  c.count("kExperts", m.numExperts);
+  c.count("kExpertsPerToken", m.expertsPerToken);
+  c.count("kExpertWidth", m.expertWidth);
+  c.count("kDenseWidth", m.denseWidth);
+  c.count("kTemperatureLength", m.attentionTemperatureLength);
+  c.real("kEmbeddingMultiplier", m.embeddingMultiplier);
+  c.real("kOutputMultiplier", m.outputMultiplier);
+  c.real("kAttentionScale", m.attentionScale);
+  c.real("kAttentionCap", m.attentionCap);
+  c.real("kRouterCap", m.routerCap);
+  c.real("kFinalCap", m.finalCap);
+  c.real("kNormEps", m.normEps);
+  c.flag("kGeluErf", m.gelu == Gelu::kErf);
+  c.flag("kTiedHead", m.tiedHead);
+  c.flag("kHashRouting", m.hash.has_value());
+  c.flag("kBF16", dtype == DType::kBF16);
+  hashConstants(c, m.hash.value_or(HashRouting{}));
+  return c;
+}
+
+int matrixIndex(const PlanTables &plan, MatrixKind kind, uint32_t expert = 0) {
+  const PlanMatrix *matrix = plan.findMatrix(kind, expert);
+  return matrix ? int(matrix - plan.matrices.data()) : -1;
+}
+
+std::vector<int> expertIndices(const PlanTables &plan, MatrixKind kind) {
+  std::vector<int> indices;
+  for (uint32_t expert = 0; expert < plan.experts.size(); ++expert)
+    indices.push_back(matrixIndex(plan, kind, expert));
+  return indices;
+}
+
+/// The largest number of tiles that a slot has in a matrix of these kinds.
+uint32_t maxTiles(const PlanTables &plan,
+                  std::initializer_list<MatrixKind> kinds) {
+  uint32_t most = 0;
+  for (const PlanMatrix &matrix : plan.matrices)
+    if (std::find(kinds.begin(), kinds.end(), matrix.kind) != kinds.end())
+      for (const SlotExtent &extent : matrix.slots)
+        most = std::max(most, extent.tileCount);
+  return most;
+}
+
+/// Whether a layer can end without a hand-over from some slot: it has no tile
+/// of an expert's down matrix, or the rows' experts were all pruned. Slots then
+/// announce themselves by a word of their own.
+bool needsPresence(const PlanTables &plan, const ModelConfig &model) {
+  auto idle = [](const PlanMatrix &matrix) {
+    return matrix.kind == MatrixKind::kDown &&
+           std::any_of(matrix.slots.begin(), matrix.slots.end(),
+                       [](const SlotExtent &e) { return e.tileCount == 0; });
+  };
+  bool pruned = std::count(plan.experts.begin(), plan.experts.end(),
+                           PlanTables::Expert::kPruned) > 0;
+  return (pruned && model.denseWidth == 0) ||
+         std::any_of(plan.matrices.begin(), plan.matrices.end(), idle);
+}
+
+DecodeShape decodeShape(const ModelConfig &m, const PlanTables &plan) {
+  return {m.hiddenSize,
+          m.numHeads,
+          m.numKvHeads,
+          m.headDim,
+          m.numExperts,
+          m.expertsPerToken,
+          m.expertWidth,
+          m.denseWidth,
+          m.vocabSize,
+          m.numLayers,
+          !m.hash.has_value(),
+          plan.slots,
+          plan.maxBatch,
+          plan.maxSeq,
+          plan.activations == Activations::kSplit ? 2u : 1u,
+          plan.blockSteps,
+          plan.ringStages,
+          plan.chunkBytes,
+          uint32_t(plan.matrices.size()),
+          maxTiles(plan, {MatrixKind::kDown, MatrixKind::kDenseDown})};
+}
+
+/// Offsets in the arena in the order of decodeRegions; 0 for what this model
+/// does not need.
+std::vector<uint64_t> regionOffsets(const PlanTables &plan,
+                                    const DecodeShape &shape) {
+  std::vector<uint64_t> offsets;
+  for (const RegionSize &region : decodeRegions(shape).regions) {
+    const ArenaRegion *placed = plan.findRegion(region.name);
+    offsets.push_back(placed ? placed->offset : 0);
+  }
+  return offsets;
+}
+
+Constants planConstants(const ModelConfig &model, const PlanTables &plan,
+                        uint32_t sm) {
+  DecodeShape shape = decodeShape(model, plan);
+  const ArenaRegion *kv = plan.findRegion("kv");
+  Constants c;
+  c.count("kSm", sm);
+  c.count("kSlots", plan.slots);
+  c.count("kMaxBatch", plan.maxBatch);
+  c.count("kMaxSeq", plan.maxSeq);
+  c.count("kPlanes", shape.planes);
+  c.count("kBlockSteps", plan.blockSteps);
+  c.count("kRingStages", plan.ringStages);
+  c.count("kChunkBytes", plan.chunkBytes);
+  c.count("kInFlightChunks", plan.inFlightChunks);
+  c.count("kMatrices", shape.matrices);
+  c.count("kThreads", plan.threads);
+  c.count("kSharedBytes", plan.sharedBytes);
+  c.flag("kGroupPolicy", plan.smPolicy == SmPolicy::kGroup);
+  c.flag("kPresence", needsPresence(plan, model));
+  c.index("kMatrixQkv", matrixIndex(plan, MatrixKind::kQkv));
+  c.index("kMatrixAttnOut", matrixIndex(plan, MatrixKind::kAttnOut));
+  c.index("kMatrixDenseGateUp", matrixIndex(plan, MatrixKind::kDenseGateUp));
+  c.index("kMatrixDenseDown", matrixIndex(plan, MatrixKind::kDenseDown));
+  c.index("kMatrixHead", matrixIndex(plan, MatrixKind::kHead));
+  c.indices("kGateUp", expertIndices(plan, MatrixKind::kGateUp));
+  c.indices("kDown", expertIndices(plan, MatrixKind::kDown));
+  c.count("kMaxQkvTiles", maxTiles(plan, {MatrixKind::kQkv}));
+  c.count("kMaxAttnOutTiles", maxTiles(plan, {MatrixKind::kAttnOut}));
+  c.count("kMaxGateUpTiles", maxTiles(plan, {MatrixKind::kGateUp}));
+  c.count("kMaxDenseGateUpTiles", maxTiles(plan, {MatrixKind::kDenseGateUp}));
+  c.count("kMaxDownTiles", shape.maxDownTiles);
+  c.count("kMaxHeadTiles", maxTiles(plan, {MatrixKind::kHead}));
+  c.offsets("kRegion", regionOffsets(plan, shape));
+  c.bytes("kKvOffset", kv ? kv->offset : 0);
+  c.bytes("kVectorsOffset", plan.vectorsOffset);
+  c.bytes("kVectorsLayerBytes", plan.vectorsLayerBytes);
+  return c;
+}
+
+} // namespace
+
+absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
+                                                const PlanTables &plan,
+                                                uint32_t sm) {
+  Constants modelPart = modelConstants(model, plan.dtype),
+            planPart = planConstants(model, plan, sm);
+  if (absl::Status status = modelPart.status(); !status.ok())
+    return status;
+  return absl::StrCat(
+      "// The kernels of one model on one plan.\n"
+      "#include \"codegen/Device/decode.h\"\n"
+      "#include \"codegen/Device/fill.h\"\n\n"
+      "struct Model {\n",
+      modelPart.text(), "};\n\n", "struct Plan {\n", planPart.text(), "};\n\n",
+      "extern \"C\" [[clang::device_kernel]] void grok_decode(const "
+      "grok::abi::DecodeParams params) {\n"
+      "  static_assert(grok::sharedLayout(grok::device::decodeShape<Model, "
+      "Plan>()).total <= Plan::kSharedBytes,\n"
+      "                \"the plan reserves the block's shared memory\");\n"
+      "  grok::device::decode<Model, Plan>(params);\n"
+      "}\n\n"
+      "extern \"C\" [[clang::device_kernel]] void grok_fill(const "
+      "grok::abi::FillParams params) {\n"
+      "  grok::device::fill<Model, Plan>(params);\n"
+      "}\n");
+}
+
+} // namespace grok
