@@ -3,6 +3,7 @@
 #include <array>
 
 #include "codegen/Clang/Compile.h"
+#include "runtime/bundle/KernelAbi.h"
 
 namespace grok {
 
@@ -10,7 +11,6 @@ namespace grok {
 /// the only block of an SM each thread gets 112 (in units of 8 registers a
 /// thread).
 static constexpr uint32_t kDecodeRegisters = 112;
-static constexpr uint32_t kFillThreads = 256;
 
 absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const PlanTables &plan,
@@ -23,7 +23,7 @@ absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
       codegen::KernelBounds{.name = "grok_decode",
                             .threads = plan.threads,
                             .maxRegisters = kDecodeRegisters},
-      codegen::KernelBounds{.name = "grok_fill", .threads = kFillThreads},
+      codegen::KernelBounds{.name = "grok_fill", .threads = abi::kFillThreads},
   };
   return codegen::compileToPtx(*source, {target.arch, target.ptxVersion},
                                kernels);

@@ -56,7 +56,10 @@ struct DecodeParams {
   uint64_t watchdogNs;        // a wait longer than this ends the kernel with kWatchdog
 };
 
-/// Parameters of the kernel that fills a blob with synthetic weights.
+/// Threads of a block of grok_fill; its grid may have any size.
+inline constexpr uint32_t kFillThreads = 256;
+
+/// Parameters of the kernel that fills a blob with synthetic weights (grok_fill).
 struct FillParams {
   uint8_t *weights;
   const Extent *extents;
