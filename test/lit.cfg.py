@@ -1,0 +1,68 @@
+# Configuration of the test suite. Substitutions and features are listed in docs/testing.md.
+import ctypes
+import os
+import shutil
+import sys
+
+import lit.formats
+import lit.util
+
+config.name = "grok"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "models", "lit.cfg.py", "lit.site.cfg.py"]
+config.test_source_root = os.path.dirname(os.path.abspath(__file__))
+config.test_exec_root = config.grok_test_dir
+
+# LLVM's tools of the version that the project is built with come first: FileCheck, not, split-file.
+path = [config.llvm_tools_dir, os.environ.get("PATH", "")]
+config.environment["PATH"] = os.pathsep.join(path)
+config.environment["LC_ALL"] = "C.UTF-8"
+# The user's own settings must not change what the tests see.
+for name in ("GROK_KV_CACHE_BUFFER_MB", "GROK_MAX_SEQ_LEN"):
+    config.environment.pop(name, None)
+
+
+def cuda_device():
+    """True if the CUDA driver is there and sees a device."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+ptxas = shutil.which("ptxas", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
+if ptxas:
+    config.available_features.add("ptxas")
+if cuda_device():
+    config.available_features.add("cuda")
+if os.path.exists(config.grok_sentencepiece_plugin):
+    config.available_features.add("sentencepiece")
+# A sanitised build is an order of magnitude slower: tests that only add size say UNSUPPORTED: sanitizer.
+if config.grok_sanitize:
+    config.available_features.add("sanitizer")
+    # Debian's LLVM is not instrumented: what it allocates is freed by code that the sanitizer cannot see.
+    config.environment["ASAN_OPTIONS"] = "detect_leaks=0:detect_container_overflow=0"
+    config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
+else:
+    config.available_features.add("release")
+
+
+
+config.substitutions += [
+    ("%grok-opt", os.path.join(config.grok_tools_dir, "grok-opt")),
+    ("%grokrun", os.path.join(config.grok_tools_dir, "grokrun")),
+    ("%grokc", os.path.join(config.grok_tools_dir, "grokc")),
+    ("%models", os.path.join(config.test_source_root, "models")),
+    ("%unit", config.grok_unit_dir),
+    ("%source", config.grok_source_dir),
+    ("%build", config.grok_build_dir),
+    ("%ptxas", ptxas or "ptxas"),
+    (r"(?<![\w./%-])python(?![\w./-])", sys.executable),
+]
+
+# Seconds a test may take; lit needs psutil to end a test with all its children.
+if lit.util.killProcessAndChildrenIsSupported()[0]:
+    lit_config.maxIndividualTestTime = 600 if config.grok_sanitize else 300
