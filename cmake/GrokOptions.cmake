@@ -14,6 +14,28 @@ find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(absl REQUIRED)
 
+# Debian's absl:: targets are shared libraries, but our programs must run where
+# Abseil isn't installed: link the archives of the same package. They cannot go
+# into a shared library: their thread-local variables are accessed as a program
+# accesses its own.
+get_property(GROK_IMPORTED DIRECTORY PROPERTY IMPORTED_TARGETS)
+foreach(target ${GROK_IMPORTED})
+  get_target_property(type ${target} TYPE)
+  if(target MATCHES "^absl::" AND type STREQUAL "SHARED_LIBRARY")
+    get_target_property(configs ${target} IMPORTED_CONFIGURATIONS)
+    foreach(config ${configs})
+      get_target_property(location ${target} IMPORTED_LOCATION_${config})
+      string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${location}")
+      if(EXISTS "${archive}")
+        set_target_properties(${target} PROPERTIES
+          IMPORTED_LOCATION_${config} "${archive}" IMPORTED_SONAME_${config} "" IMPORTED_NO_SONAME_${config} TRUE)
+      else()
+        message(FATAL_ERROR "${target}: found no ${archive} beside the shared library; install libabsl-dev")
+      endif()
+    endforeach()
+  endif()
+endforeach()
+
 # grok_add_library(NAME SOURCES... LINK_LIBS...): a static library with the project's options.
 function(grok_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})

@@ -1,0 +1,37 @@
+// What a plan must satisfy before anything trusts it.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "runtime/bundle/DecodeMemory.h"
+#include "runtime/bundle/PlanTables.h"
+
+namespace grok {
+
+/// Every bound, overlap and consistency of a plan against its model:
+/// InvalidArgument "FILE: what: found ..., expected ...".
+absl::Status checkPlan(const PlanTables &plan, const ModelConfig &model,
+                       std::string_view file);
+
+/// The sizes that the decode kernel's memory depends on.
+DecodeShape decodeShape(const ModelConfig &model, const PlanTables &plan);
+
+/// Bytes of a slot's extent of a matrix in one layer.
+constexpr uint64_t extentBytes(const PlanMatrix &matrix,
+                               const SlotExtent &extent) {
+  return uint64_t(extent.tileCount) * matrix.steps * kFragmentBytes;
+}
+
+/// False for the head, which is read once a step.
+constexpr bool isPerLayer(MatrixKind kind) { return kind != MatrixKind::kHead; }
+
+/// Bytes of one layer's vectors, without padding, and of all vectors.
+constexpr uint64_t layerVectorBytes(const ModelConfig &m) {
+  return (uint64_t(4) + (m.hash ? 0 : m.numExperts)) * m.hiddenSize * 4;
+}
+
+/// "gate_up of expert 3" and the like, for messages.
+std::string matrixName(MatrixKind kind, uint32_t expert);
+
+} // namespace grok
