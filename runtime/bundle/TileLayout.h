@@ -64,6 +64,25 @@ constexpr uint64_t fragmentIndex(uint32_t tile, uint32_t step, uint32_t tiles,
          uint64_t(tile % kGroupTiles) * stepsHere + step % blockSteps;
 }
 
+/// The inverse of fragmentIndex: the tile of the extent and the k32 step that
+/// fragment `index` holds.
+struct FragmentPlace {
+  uint32_t tile, step;
+};
+constexpr FragmentPlace fragmentPlace(uint64_t index, uint32_t tiles,
+                                      uint32_t steps, uint32_t blockSteps) {
+  uint32_t group = uint32_t(index / (uint64_t(kGroupTiles) * steps));
+  uint32_t left = tiles - group * kGroupTiles;
+  uint32_t groupTiles = left < kGroupTiles ? left : kGroupTiles;
+  uint32_t rest = uint32_t(index - uint64_t(group) * kGroupTiles * steps);
+  uint32_t block = rest / (groupTiles * blockSteps);
+  rest -= block * groupTiles * blockSteps;
+  uint32_t stepsLeft = steps - block * blockSteps;
+  uint32_t stepsHere = stepsLeft < blockSteps ? stepsLeft : blockSteps;
+  return {group * kGroupTiles + rest / stepsHere,
+          block * blockSteps + rest % stepsHere};
+}
+
 /// The streamed matrices of a model. The order is the order of consumption in a
 /// layer.
 enum class MatrixKind : uint32_t {

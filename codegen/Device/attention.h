@@ -1,0 +1,314 @@
+// Grouped-query attention over the KV cache in the flash form, with fixed splits: a task is one row, one kv head and one
+// block of 64 positions; its partial outputs are merged per query head in an order that depends on the position alone.
+#pragma once
+
+#include "codegen/Device/residual.h"
+
+namespace grok::device {
+
+/// Element type of the KV cache: 16 bits for single activations, float32 for split ones.
+template <class M, class P> struct KvElement {
+  static constexpr bool kWide = P::kPlanes == 2;
+  static constexpr uint32_t kBytes = kWide ? 4 : 2;
+  /// The value that a later step will read back.
+  GROK_DEVICE static float round(float v) { return kWide ? v : from16<M::kBF16>(to16<M::kBF16>(v)); }
+  GROK_DEVICE static void store(uint8_t *p, float v) {
+    if constexpr (kWide)
+      *(float *)p = v;
+    else
+      *(uint16_t *)p = to16<M::kBF16>(v);
+  }
+  GROK_DEVICE static float load(const uint8_t *p) {
+    if constexpr (kWide)
+      return ptx::loadL2((const float *)p);
+    else
+      return from16<M::kBF16>(ptx::loadL2((const uint16_t *)p));
+  }
+  /// Consecutive elements that loadVector reads.
+  static constexpr uint32_t kVector = M::kHeadDim % 8 == 0 ? 16 / kBytes : 1;
+  GROK_DEVICE static void loadVector(const uint8_t *p, float (&v)[kVector]) {
+    if constexpr (kVector == 1) {
+      v[0] = load(p);
+    } else {
+      ptx::U4 u = ptx::loadL2((const void *)p);
+      uint32_t words[4] = {u.x, u.y, u.z, u.w};
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        if constexpr (kWide) {
+          v[i] = __builtin_bit_cast(float, words[i]);
+        } else {
+          v[2 * i] = from16<M::kBF16>(uint16_t(words[i]));
+          v[2 * i + 1] = from16<M::kBF16>(uint16_t(words[i] >> 16));
+        }
+      }
+    }
+  }
+};
+
+/// First byte of [64][dh] of one row, block, layer, K (0) or V (1), and kv head.
+template <class B>
+GROK_DEVICE uint8_t *kvBlockAddress(B &block, uint32_t row, uint32_t kvBlock, uint32_t value, uint32_t head) {
+  using M = typename B::Model;
+  constexpr uint64_t kHeadBytes = uint64_t(kKvPositions) * M::kHeadDim * KvElement<M, typename B::Plan>::kBytes;
+  uint64_t index = ((uint64_t(row) * block.params.kvRowBlocks + kvBlock) * M::kLayers + block.layer) * 2 + value;
+  return block.params.arena + B::Plan::kKvOffset + (index * M::kKvHeads + head) * kHeadBytes;
+}
+
+template <class B> GROK_DEVICE uint64_t *queryWords(B &block, uint32_t row) {
+  return block.template region<uint64_t>(Region::kQ) + (block.parity() * B::Plan::kMaxBatch + row) * B::kAttnWidth;
+}
+/// Words [K or V][kv head][dh] of the position that this step computes.
+template <class B> GROK_DEVICE uint64_t *newKvWords(B &block, uint32_t row) {
+  return block.template region<uint64_t>(Region::kKvNew) +
+         (block.parity() * B::Plan::kMaxBatch + row) * (2 * B::Model::kKvHeads * B::Model::kHeadDim);
+}
+/// Words {max, sum, output[dh]} of one row, query head and block.
+template <class B> GROK_DEVICE uint64_t *partialWords(B &block, uint32_t row, uint32_t head, uint32_t kvBlock) {
+  uint64_t index = (uint64_t(block.parity()) * B::Plan::kMaxBatch + row) * B::Model::kHeads + head;
+  return block.template region<uint64_t>(Region::kPartials) +
+         (index * B::kShape.kvBlocks() + kvBlock) * (B::Model::kHeadDim + 2);
+}
+template <class B> GROK_DEVICE uint64_t *attnWords(B &block, uint32_t row) {
+  return block.template region<uint64_t>(Region::kAttn) + (block.parity() * B::Plan::kMaxBatch + row) * B::kAttnWidth;
+}
+
+/// QKV projection of the normalised rows, RoPE on q and k; q and the new k and v are handed over, k and v stored.
+template <class B> GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring, const NormFactor<B> &factor) {
+  using M = typename B::Model;
+  using P = typename B::Plan;
+  using Kv = KvElement<M, P>;
+  constexpr uint32_t kHeadDim = M::kHeadDim;
+  const float *gain = block.vectors(block.layer);
+  bool staged = false;
+  matvec(
+      block, ring, P::kMatrixQkv, (M::kHidden + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kQkv,
+      [&](uint32_t k0, uint32_t count) { stageNormed(block, factor, gain, k0, count); },
+      [&](Output out, float value, float partner) {
+        uint32_t matrixRow = out.tile * kTileRows + out.r;
+        uint32_t head = matrixRow / kHeadDim, r = matrixRow % kHeadDim, b = out.row;
+        if (!block.rowActive(b) || head >= M::kHeads + 2 * M::kKvHeads)
+          return;
+        uint32_t dim = r;
+        if (head < M::kHeads + M::kKvHeads) { // rows 2j and 2j + 1 are dimensions j and j + dh/2
+          uint32_t j = r / 2;
+          const float *angle = block.template region<const float>(Region::kRope) +
+                               (uint64_t(block.position(b)) * (kHeadDim / 2) + j) * 2;
+          float cosine = angle[0], sine = angle[1];
+          value = r % 2 ? ptx::fma(value, cosine, partner * sine) : ptx::fma(value, cosine, -(partner * sine));
+          dim = r % 2 ? j + kHeadDim / 2 : j;
+        }
+        if (head < M::kHeads) {
+          publish(queryWords(block, b) + head * kHeadDim + dim, value, block.epoch());
+          return;
+        }
+        uint32_t kind = head < M::kHeads + M::kKvHeads ? 0 : 1;
+        uint32_t kvHead = head - M::kHeads - kind * M::kKvHeads;
+        uint32_t position = block.position(b);
+        publish(newKvWords(block, b) + (kind * M::kKvHeads + kvHead) * kHeadDim + dim, Kv::round(value), block.epoch());
+        Kv::store(kvBlockAddress(block, b, position / kKvPositions, kind, kvHead) +
+                      (position % kKvPositions * kHeadDim + dim) * Kv::kBytes,
+                  value);
+      });
+}
+
+/// One task: the partial attention of every query head of a kv head over one block of positions.
+template <class B> GROK_DEVICE void attentionTask(B &block, uint32_t b, uint32_t kvHead, uint32_t kvBlock) {
+  using M = typename B::Model;
+  using Kv = KvElement<M, typename B::Plan>;
+  constexpr uint32_t kHeadDim = M::kHeadDim, kGroup = M::kHeads / M::kKvHeads;
+  static_assert(kHeadDim <= kConsumers, "a thread for every dimension of a head");
+  const uint32_t position = block.position(b), first = kvBlock * kKvPositions;
+  const uint32_t count = position + 1 - first < kKvPositions ? position + 1 - first : kKvPositions;
+  // The position of this step is not in the cache yet for other slots: its k and v are taken from their words.
+  const uint32_t fresh = kvBlock == position / kKvPositions ? count - 1 : kKvPositions;
+  const uint8_t *keys = kvBlockAddress(block, b, kvBlock, 0, kvHead), *values = kvBlockAddress(block, b, kvBlock, 1, kvHead);
+  const uint64_t *freshKey = newKvWords(block, b) + kvHead * kHeadDim;
+  const uint64_t *freshValue = freshKey + M::kKvHeads * kHeadDim;
+
+  float *q = block.scratch();                  // [group][dh]
+  float *scores = q + kGroup * kHeadDim;       // [group][64], then probabilities
+  float *summary = scores + kGroup * kKvPositions; // [group][max, sum]
+  float *outputs = summary + kGroup * 2;       // [part][group][dh]
+
+  block.sync(); // the scratch of the task before has been read
+  for (uint32_t i = block.tid; i < kGroup * kHeadDim; i += kConsumers)
+    q[i] = await(block, queryWords(block, b) + kvHead * kGroup * kHeadDim + i, block.epoch(), Phase::kAttention);
+  block.sync();
+
+  { // Scores: 8 threads a position, each every 8th vector of the head.
+    uint32_t p = block.tid / 8, part = block.tid % 8;
+    float dot[kGroup] = {};
+    for (uint32_t d = part * Kv::kVector; d < kHeadDim && p < count; d += 8 * Kv::kVector) {
+      float k[Kv::kVector];
+      if (p == fresh) {
+#pragma unroll
+        for (uint32_t i = 0; i < Kv::kVector; ++i)
+          k[i] = await(block, freshKey + d + i, block.epoch(), Phase::kAttention);
+      } else {
+        Kv::loadVector(keys + (p * kHeadDim + d) * Kv::kBytes, k);
+      }
+#pragma unroll
+      for (uint32_t g = 0; g < kGroup; ++g)
+#pragma unroll
+        for (uint32_t i = 0; i < Kv::kVector; ++i)
+          dot[g] = ptx::fma(q[g * kHeadDim + d + i], k[i], dot[g]);
+    }
+    float temperature = 1;
+    if (M::kTemperatureLength > 0 && position > M::kTemperatureLength)
+      temperature = ptx::log2Approx(float(position)) / ptx::log2Approx(float(M::kTemperatureLength));
+#pragma unroll
+    for (uint32_t g = 0; g < kGroup; ++g) {
+      float s = dot[g];
+#pragma unroll
+      for (uint32_t m = 1; m < 8; m *= 2)
+        s += ptx::shuffleXor(s, m);
+      if (part == g % 8)
+        scores[g * kKvPositions + p] =
+            p < count ? softCap(s * M::kAttentionScale, M::kAttentionCap) * temperature : kNegativeInfinity;
+    }
+  }
+  block.sync();
+
+  for (uint32_t g = block.warp; g < kGroup; g += kWarps) { // softmax within the block: a warp a head
+    float *s = scores + g * kKvPositions;
+    float s0 = s[block.lane], s1 = s[block.lane + 32];
+    float top = s0 > s1 ? s0 : s1;
+#pragma unroll
+    for (uint32_t m = 16; m; m >>= 1) {
+      float other = ptx::shuffleXor(top, m);
+      top = other > top ? other : top;
+    }
+    float p0 = exp(s0 - top), p1 = exp(s1 - top), sum = p0 + p1;
+#pragma unroll
+    for (uint32_t m = 16; m; m >>= 1)
+      sum += ptx::shuffleXor(sum, m);
+    s[block.lane] = p0;
+    s[block.lane + 32] = p1;
+    if (block.lane == 0) {
+      summary[2 * g] = top;
+      summary[2 * g + 1] = sum;
+    }
+  }
+  block.sync();
+
+  constexpr uint32_t kParts = kConsumers / kHeadDim; // groups of dh threads, each every kParts-th position
+  uint32_t d = block.tid % kHeadDim, part = block.tid / kHeadDim;
+  if (part < kParts) {
+    float out[kGroup] = {};
+    for (uint32_t p = part; p < count; p += kParts) {
+      float v = p == fresh ? await(block, freshValue + d, block.epoch(), Phase::kAttention)
+                           : Kv::load(values + (p * kHeadDim + d) * Kv::kBytes);
+#pragma unroll
+      for (uint32_t g = 0; g < kGroup; ++g)
+        out[g] = ptx::fma(scores[g * kKvPositions + p], v, out[g]);
+    }
+#pragma unroll
+    for (uint32_t g = 0; g < kGroup; ++g)
+      outputs[(part * kGroup + g) * kHeadDim + d] = out[g];
+  }
+  block.sync();
+  for (uint32_t i = block.tid; i < kGroup * kHeadDim; i += kConsumers) {
+    uint32_t g = i / kHeadDim;
+    float sum = 0;
+#pragma unroll
+    for (uint32_t part = 0; part < kParts; ++part)
+      sum += outputs[part * kGroup * kHeadDim + i];
+    uint64_t *words = partialWords(block, b, kvHead * kGroup + g, kvBlock);
+    publish(words + 2 + i % kHeadDim, sum, block.epoch());
+    if (i % kHeadDim < 2)
+      publish(words + i % kHeadDim, summary[2 * g + i % kHeadDim], block.epoch());
+  }
+}
+
+/// Tasks are dealt to the slots in turn: slot s takes tasks s, s + slots, ... of (row, kv head, block).
+template <class B> GROK_DEVICE void attentionPhase(B &block) {
+  using M = typename B::Model;
+  uint32_t next = block.slot, base = 0;
+  for (uint32_t b = 0; b < block.params.rows; ++b) {
+    if (!block.rowActive(b))
+      continue;
+    uint32_t blocks = block.position(b) / kKvPositions + 1;
+    for (; next < base + blocks * M::kKvHeads; next += B::Plan::kSlots)
+      attentionTask(block, b, (next - base) / blocks, (next - base) % blocks);
+    base += blocks * M::kKvHeads;
+  }
+}
+
+/// Merges the blocks' partial outputs of one row and query head: out = sum_i e^(m_i - m) o_i / sum_i e^(m_i - m) l_i.
+template <class B> GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
+  constexpr uint32_t kHeadDim = B::Model::kHeadDim, kParts = kConsumers / kHeadDim;
+  float *maxima = block.scratch(), *sums = maxima + kParts, *outputs = sums + kParts; // [part], [part], [part][dh]
+  uint32_t d = block.tid % kHeadDim, part = block.tid / kHeadDim;
+  float top = kNegativeInfinity, sum = 0, out = 0;
+  block.sync(); // the scratch of the task before has been read
+  if (part < kParts) {
+    for (uint32_t i = part; i <= block.position(b) / kKvPositions; i += kParts) {
+      const uint64_t *words = partialWords(block, b, head, i);
+      float m = await(block, words, block.epoch(), Phase::kMerge);
+      float l = await(block, words + 1, block.epoch(), Phase::kMerge);
+      float o = await(block, words + 2 + d, block.epoch(), Phase::kMerge);
+      float newTop = m > top ? m : top;
+      float keep = exp(top - newTop), add = exp(m - newTop);
+      sum = ptx::fma(sum, keep, l * add);
+      out = ptx::fma(out, keep, o * add);
+      top = newTop;
+    }
+    if (d == 0) {
+      maxima[part] = top;
+      sums[part] = sum;
+    }
+    outputs[part * kHeadDim + d] = out;
+  }
+  block.sync();
+  if (part == 0) {
+    for (uint32_t i = 1; i < kParts; ++i)
+      top = maxima[i] > top ? maxima[i] : top;
+    sum = 0;
+    out = 0;
+    for (uint32_t i = 0; i < kParts; ++i) {
+      float scale = exp(maxima[i] - top);
+      sum = ptx::fma(sums[i], scale, sum);
+      out = ptx::fma(outputs[i * kHeadDim + d], scale, out);
+    }
+    publish(attnWords(block, b) + head * kHeadDim + d, out / sum, block.epoch());
+  }
+}
+
+template <class B> GROK_DEVICE void mergePhase(B &block) {
+  constexpr uint32_t kHeads = B::Model::kHeads;
+  uint32_t next = block.slot, base = 0;
+  for (uint32_t b = 0; b < block.params.rows; ++b) {
+    if (!block.rowActive(b))
+      continue;
+    for (; next < base + kHeads; next += B::Plan::kSlots)
+      mergeTask(block, b, next - base);
+    base += kHeads;
+  }
+}
+
+/// y = Wo o.
+template <class B> GROK_DEVICE void attnOutPhase(B &block, RingReader<B> &ring) {
+  using M = typename B::Model;
+  using P = typename B::Plan;
+  uint64_t *y = block.template region<uint64_t>(Region::kYAttn) + block.parity() * P::kMaxBatch * M::kHidden;
+  Operand<B> operand = Operand<B>::of(block);
+  bool staged = false;
+  matvec(
+      block, ring, P::kMatrixAttnOut, (B::kAttnWidth + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kAttnOut,
+      [&](uint32_t k0, uint32_t count) {
+        for (uint32_t b = 0; b < block.params.rows; ++b)
+          if (block.rowActive(b))
+            for (uint32_t k = block.tid; k < count; k += kConsumers)
+              operand.store(b, k,
+                            k0 + k < B::kAttnWidth
+                                ? await(block, attnWords(block, b) + k0 + k, block.epoch(), Phase::kAttnOut)
+                                : 0.0f);
+      },
+      [&](Output out, float value, float) {
+        uint32_t row = out.tile * kTileRows + out.r;
+        if (block.rowActive(out.row) && row < M::kHidden)
+          publish(y + out.row * M::kHidden + row, value, block.epoch());
+      });
+}
+
+} // namespace grok::device

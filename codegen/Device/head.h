@@ -1,0 +1,114 @@
+// The output head and the choice of the next token.
+#pragma once
+
+#include "codegen/Device/residual.h"
+#include "runtime/bundle/Synthetic.h"
+
+namespace grok::device {
+
+/// A token and what it scored; the better one has the larger score, ties go to the lower id.
+struct Candidate {
+  float score;
+  int32_t id;
+  GROK_DEVICE bool better(const Candidate &other) const {
+    return score > other.score || (score == other.score && id < other.id);
+  }
+};
+inline constexpr int32_t kNoToken = 0x7fffffff;
+
+/// Best of the warp's candidates, in every lane.
+GROK_DEVICE Candidate bestOfWarp(Candidate c) {
+#pragma unroll
+  for (uint32_t m = 16; m; m >>= 1) {
+    Candidate other{ptx::shuffleXor(c.score, m), int32_t(ptx::shuffleXor(uint32_t(c.id), m))};
+    c = other.better(c) ? other : c;
+  }
+  return c;
+}
+
+/// Gumbel noise of one token of one position: the largest logit / T + noise is a sample of the softmax.
+GROK_DEVICE float gumbel(uint64_t seed, uint32_t position, uint32_t token) {
+  float u = (float(synthetic::uniform24(seed ^ uint64_t(position) << 32, token)) + 0.5f) * (1.0f / 16777216.0f);
+  float e = -ptx::log2Approx(u) * 0.693147182f;
+  return -ptx::log2Approx(e) * 0.693147182f;
+}
+
+/// Words {score}, {id} of one slot's best token of one row.
+template <class B> GROK_DEVICE uint64_t *candidateWords(B &block, uint32_t slot, uint32_t b) {
+  uint32_t parity = block.step & 1;
+  return block.template region<uint64_t>(Region::kCandidates) +
+         ((parity * B::Plan::kSlots + slot) * B::Plan::kMaxBatch + b) * 2;
+}
+
+/// Logits of this slot's part of the vocabulary for the active rows; returns this thread's best candidate, of row
+/// tid / 8 % rows.
+template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring, const NormFactor<B> &factor) {
+  using M = typename B::Model;
+  using P = typename B::Plan;
+  Candidate best{kNegativeInfinity, kNoToken};
+  const float *gain = block.vectors(M::kLayers); // the final norm follows the last layer's vectors
+  bool staged = false;
+  matvec(
+      block, ring, P::kMatrixHead, (M::kHidden + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kHead,
+      [&](uint32_t k0, uint32_t count) { stageNormed(block, factor, gain, k0, count); },
+      [&](Output out, float value, float) {
+        uint32_t id = out.tile * kTileRows + out.r;
+        if (id >= M::kVocab || !block.rowActive(out.row))
+          return;
+        float logit = softCap(M::kOutputMultiplier * value, M::kFinalCap);
+        if (block.params.writeLogits)
+          block.template region<float>(Region::kLogits)[uint64_t(out.row) * M::kVocab + id] = logit;
+        float score = logit;
+        if (block.params.inverseTemperature > 0) {
+          float noise = gumbel(block.params.seed, block.position(out.row), id);
+          score = ptx::fma(logit, block.params.inverseTemperature, noise);
+        }
+        Candidate c{score, int32_t(id)};
+        best = c.better(best) ? c : best;
+      });
+  return best;
+}
+
+/// Hands this slot's best candidates over, and with them everything it stored in this step (KV entries, logits): the
+/// fence before the words and the one after reading them order the step before the next one, once a step.
+template <class B> GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
+  uint32_t rows = block.params.rows;
+  Candidate *all = (Candidate *)block.scratch();
+  block.sync();
+  all[block.tid] = mine;
+  block.sync();
+  if (block.warp >= rows)
+    return;
+  Candidate best{kNegativeInfinity, kNoToken};
+  for (uint32_t t = block.lane; t < kConsumers; t += 32)
+    if (t / kTileRows % rows == block.warp && all[t].better(best))
+      best = all[t];
+  best = bestOfWarp(best);
+  if (block.lane < 2) {
+    ptx::fenceGpu();
+    uint32_t payload = block.lane == 0 ? __builtin_bit_cast(uint32_t, best.score) : uint32_t(best.id);
+    publish(candidateWords(block, block.slot, block.warp) + block.lane, __builtin_bit_cast(float, payload), block.epoch());
+  }
+}
+
+/// The best token of every row over all slots goes to control().token.
+template <class B> GROK_DEVICE void chooseTokens(B &block) {
+  using P = typename B::Plan;
+  if (block.warp < block.params.rows) {
+    Candidate best{kNegativeInfinity, kNoToken};
+    for (uint32_t s = block.lane; s < P::kSlots; s += 32) {
+      const uint64_t *words = candidateWords(block, s, block.warp);
+      Candidate c;
+      c.score = await(block, words, block.epoch(), Phase::kHead);
+      c.id = int32_t(__builtin_bit_cast(uint32_t, await(block, words + 1, block.epoch(), Phase::kHead)));
+      best = c.better(best) ? c : best;
+    }
+    best = bestOfWarp(best);
+    if (block.lane == 0)
+      block.control().token[block.warp] = best.id;
+    ptx::fenceGpu();
+  }
+  block.sync();
+}
+
+} // namespace grok::device

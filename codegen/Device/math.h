@@ -1,0 +1,82 @@
+// Float32 functions with known error; the target has no library of its own.
+#pragma once
+
+#include "codegen/Device/ptx/arithmetic.h"
+
+namespace grok::device {
+
+inline constexpr float kNegativeInfinity = -__builtin_inff();
+
+/// e^x, relative error below 4e-7 for x in [-87, 87]; 0 below, infinity above.
+GROK_DEVICE float exp(float x) {
+  float t = x * 1.44269502f; // float32(log2 e); the rest of the product goes in to first order
+  float rest = ptx::fma(x, 1.44269502f, -t) + x * 1.92596303e-8f;
+  float e = ptx::exp2Approx(t);
+  return x > -87.0f ? ptx::fma(e, rest * 0.693147182f, e) : (x == x ? 0.0f : x);
+}
+
+/// tanh(x), relative error below 1e-6; saturates for large |x|.
+GROK_DEVICE float tanh(float x) {
+  float a = __builtin_fabsf(x);
+  if (a < 0.3f) { // the Taylor series to x^11: the quotient below would cancel
+    float s = x * x;
+    float p = -1382.0f / 155925.0f;
+    p = ptx::fma(p, s, 62.0f / 2835.0f);
+    p = ptx::fma(p, s, -17.0f / 315.0f);
+    p = ptx::fma(p, s, 2.0f / 15.0f);
+    p = ptx::fma(p, s, -1.0f / 3.0f);
+    return ptx::fma(x * s, p, x);
+  }
+  float e = exp(-2.0f * a);
+  return __builtin_copysignf((1.0f - e) / (1.0f + e), x);
+}
+
+/// erf(x), absolute error below 3e-7 (Abramowitz and Stegun 7.1.26 beyond 0.5, the Maclaurin series below).
+GROK_DEVICE float erf(float x) {
+  float a = __builtin_fabsf(x);
+  if (a < 0.5f) {
+    float s = x * x;
+    float p = -1.0f / 1320.0f;
+    p = ptx::fma(p, s, 1.0f / 216.0f);
+    p = ptx::fma(p, s, -1.0f / 42.0f);
+    p = ptx::fma(p, s, 0.1f);
+    p = ptx::fma(p, s, -1.0f / 3.0f);
+    p = ptx::fma(p, s, 1.0f);
+    return 1.12837917f * x * p;
+  }
+  float t = 1.0f / ptx::fma(0.3275911f, a, 1.0f);
+  float p = 1.061405429f;
+  p = ptx::fma(p, t, -1.453152027f);
+  p = ptx::fma(p, t, 1.421413741f);
+  p = ptx::fma(p, t, -0.284496736f);
+  p = ptx::fma(p, t, 0.254829592f);
+  return __builtin_copysignf(1.0f - p * t * exp(-a * a), x);
+}
+
+/// cap * tanh(x / cap); a cap of 0 is off.
+template <class Constant> GROK_DEVICE float softCap(float x, Constant cap) {
+  return cap > 0 ? cap * tanh(x / cap) : x;
+}
+
+/// GELU in the erf form or the tanh approximation.
+template <bool Erf> GROK_DEVICE float gelu(float z) {
+  if constexpr (Erf)
+    return 0.5f * z * (1.0f + erf(z * 0.707106769f));
+  float inner = 0.797884583f * ptx::fma(0.044715f * z * z, z, z);
+  return 0.5f * z * (1.0f + tanh(inner));
+}
+
+/// Rounding to the storage type and back. f16 saturates at its largest finite value instead of overflowing.
+template <bool BF16> GROK_DEVICE uint16_t to16(float v) {
+  if constexpr (BF16)
+    return ptx::toBFloat(v);
+  v = v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v;
+  return ptx::toHalf(v);
+}
+template <bool BF16> GROK_DEVICE float from16(uint16_t v) {
+  if constexpr (BF16)
+    return __builtin_bit_cast(float, uint32_t(v) << 16);
+  return ptx::fromHalf(v);
+}
+
+} // namespace grok::device

@@ -1,0 +1,61 @@
+// Tensor-core products, conversions and the special-function unit: one function an instruction.
+#pragma once
+
+#include "codegen/Device/ptx/threads.h"
+
+namespace grok::ptx {
+
+/// c[16x8] += a[16x16] * b[16x8], float32 accumulators, f16 or bf16 operands.
+template <bool BF16>
+GROK_DEVICE void mma(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+  if constexpr (BF16)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  else
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+GROK_DEVICE uint16_t toHalf(float v) {
+  uint16_t r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+  return r;
+}
+
+GROK_DEVICE float fromHalf(uint16_t v) {
+  float r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v));
+  return r;
+}
+
+GROK_DEVICE uint16_t toBFloat(float v) {
+  uint16_t r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v));
+  return r;
+}
+
+/// 2^v, relative error 2^-22.
+GROK_DEVICE float exp2Approx(float v) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+
+/// log2(v) for normal v.
+GROK_DEVICE float log2Approx(float v) {
+  float r;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+
+GROK_DEVICE float sqrtRn(float v) {
+  float r;
+  asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+
+GROK_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+} // namespace grok::ptx

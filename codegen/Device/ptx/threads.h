@@ -1,0 +1,52 @@
+// Thread identity, barriers and shuffles: one function an instruction.
+#pragma once
+
+#include <stdint.h>
+
+#define GROK_DEVICE inline __attribute__((always_inline))
+
+namespace grok::ptx {
+
+GROK_DEVICE uint32_t tid() { return __nvvm_read_ptx_sreg_tid_x(); }
+
+GROK_DEVICE uint32_t ntid() { return __nvvm_read_ptx_sreg_ntid_x(); }
+GROK_DEVICE uint32_t ctaid() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+GROK_DEVICE uint32_t nctaid() { return __nvvm_read_ptx_sreg_nctaid_x(); }
+
+GROK_DEVICE uint32_t smid() {
+  uint32_t r;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(r));
+  return r;
+}
+
+/// Nanoseconds of a clock that all SMs share; ticks coarsely.
+GROK_DEVICE uint64_t globaltimer() {
+  uint64_t r;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(r));
+  return r;
+}
+
+/// Barrier `id` among `threads` threads of the block.
+GROK_DEVICE void barSync(uint32_t id, uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+GROK_DEVICE void warpSync() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
+
+GROK_DEVICE uint32_t ballot(bool p) {
+  uint32_t r;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.ballot.b32 %0, p, -1;\n}" : "=r"(r) : "r"(uint32_t(p)));
+  return r;
+}
+
+GROK_DEVICE uint32_t shuffleXor(uint32_t v, uint32_t mask) {
+  uint32_t r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(r) : "r"(v), "r"(mask));
+  return r;
+}
+
+GROK_DEVICE float shuffleXor(float v, uint32_t mask) {
+  return __builtin_bit_cast(float, shuffleXor(__builtin_bit_cast(uint32_t, v), mask));
+}
+
+} // namespace grok::ptx
