@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that building and testing need, if any is missing. Changes nothing otherwise.
+set -euo pipefail
+
+packages=(
+  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-22 libclang-22-dev libclang-rt-22-dev
+  clang-format-22 clang-tidy-22 ccache ninja-build cmake pkg-config
+  nlohmann-json3-dev libabsl-dev libgtest-dev libsentencepiece-dev libcli11-dev libssl-dev
+  zlib1g-dev libzstd-dev python3 python3-psutil
+)
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "error: found no apt-get; this script knows Debian 12. On another system install LLVM, Clang and MLIR 22.1, CMake 3.25," \
+    "Ninja, Abseil, nlohmann_json 3.11, CLI11, GoogleTest, SentencePiece and OpenSSL yourself, then run cmake --preset release" >&2
+  exit 1
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+run=(env DEBIAN_FRONTEND=noninteractive apt-get -q)
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "error: found neither root nor sudo; as root, run: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  run=(sudo "${run[@]}")
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "Installing ${#missing[@]} packages: ${missing[*]}"
+if ! { "${run[@]}" update && "${run[@]}" install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "error: apt-get could not install ${missing[*]}; LLVM 22.1 is in Debian 12's security archive, which sources.list must name" >&2
+  exit 1
+fi

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Builds the project and runs every test; the last line counts them. With --ci, also what only CI runs: the same suite
+# in a build with the address and undefined-behaviour sanitizers, the format of every file, and generated documents.
+set -euo pipefail
+ci=
+case "${1:-}" in
+  --ci) ci=1 ;;
+  -h | --help) sed -n '2,3s/^# //p' "$0"; echo "usage: tools/test.sh [--ci]"; exit 0 ;;
+  "") ;;
+  *) echo "error: found argument '$1', expected --ci or nothing" >&2; exit 1 ;;
+esac
+cd "$(dirname "$0")/.."
+tools/setup.sh
+. tools/build.sh
+
+build_preset release
+suites=(build/release/test)
+status=0
+if [ -n "$ci" ]; then
+  build_preset asan
+  suites+=(build/asan/test)
+  say "Checking formats and documents"
+  tools/scripts/check-format.sh || status=1
+  tools/scripts/docs.sh --check || status=1
+fi
+say "Testing"
+python3 test/run_tests.py --lit /usr/lib/llvm-22/bin/lit "${suites[@]}" || status=1
+exit $status
