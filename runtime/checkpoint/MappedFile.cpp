@@ -1,0 +1,74 @@
+#include "runtime/checkpoint/MappedFile.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace grok {
+namespace {
+
+absl::Status systemError(const std::string &path, const char *what) {
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot ", what));
+}
+
+/// Closes a descriptor on every way out.
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0)
+      close(fd);
+  }
+};
+
+} // namespace
+
+absl::StatusOr<MappedFile> MappedFile::open(const std::string &path) {
+  // O_NONBLOCK: opening a named pipe must not wait for a writer.
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0)
+    return systemError(path, "open");
+  struct stat info;
+  if (fstat(file.fd, &info) != 0)
+    return systemError(path, "read the size");
+  if (!S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": found a ",
+                     S_ISDIR(info.st_mode) ? "directory" : "special file",
+                     ", expected a regular file"));
+  if (info.st_size == 0) // mmap refuses empty ranges
+    return MappedFile(path, {});
+  void *start =
+      mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (start == MAP_FAILED)
+    return systemError(path, "map into memory");
+  return MappedFile(
+      path, {static_cast<const uint8_t *>(start), size_t(info.st_size)});
+}
+
+MappedFile::MappedFile(MappedFile &&other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty())
+    munmap(const_cast<uint8_t *>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::evict() const {
+  // Only advice: where it is refused, the pages stay until memory is short.
+  if (!bytes_.empty())
+    madvise(const_cast<uint8_t *>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
+
+} // namespace grok

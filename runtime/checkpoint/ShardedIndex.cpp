@@ -1,0 +1,227 @@
+// Shards with an index: {"metadata": {"total_size": N}, "weight_map": {tensor:
+// file}}.
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/bundle/Json.h"
+#include "runtime/checkpoint/FileSet.h"
+#include "runtime/checkpoint/Messages.h"
+#include "runtime/checkpoint/TensorNames.h"
+
+namespace grok {
+namespace {
+
+constexpr size_t kMaxIndexBytes = size_t(32) << 20;
+
+/// The weight map, each tensor with the place of its line.
+struct Index {
+  struct Target {
+    std::string file, place;
+  };
+  std::string path;
+  std::map<std::string, Target> weights;
+  std::set<std::string> files;
+  nlohmann::json totalSize; // null: not given
+};
+
+std::string pointerTo(const std::string &tensor) {
+  std::string pointer = "/weight_map/";
+  for (char c : tensor)
+    pointer += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return pointer;
+}
+
+/// A plain file name: nothing that could lead out of the directory.
+absl::Status checkFileName(const std::string &place, const std::string &tensor,
+                           const std::string &file) {
+  constexpr std::string_view kForbidden("/\\\0", 3);
+  std::string where = absl::StrCat(place, ": key ", inQuotes(tensor),
+                                   ": found file ", inQuotes(file));
+  if (file.empty() || file == "." || file == ".." ||
+      file.find_first_of(kForbidden) != file.npos)
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ", expected the name of a file in the index's own directory; "
+               "don't use this index"));
+  if (!file.ends_with(".safetensors"))
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ", expected a .safetensors file; convert the checkpoint"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Index> readIndex(const FileSet &set, const std::string &name) {
+  absl::StatusOr<MappedFile> file =
+      MappedFile::open(absl::StrCat(set.directory, "/", name));
+  if (!file.ok())
+    return file.status();
+  if (file->bytes().size() > kMaxIndexBytes)
+    return absl::InvalidArgumentError(
+        absl::StrCat(file->path(), ": found ", file->bytes().size(),
+                     " bytes, expected an index of at most ", kMaxIndexBytes));
+  std::string_view text(reinterpret_cast<const char *>(file->bytes().data()),
+                        file->bytes().size());
+  absl::StatusOr<json::Document> document = json::parse(text, file->path());
+  if (!document.ok())
+    return document.status();
+
+  Index index;
+  index.path = file->path();
+  const nlohmann::json &root = document->root;
+  if (!root.is_object() || !root.contains("weight_map") ||
+      !root["weight_map"].is_object())
+    return absl::InvalidArgumentError(absl::StrCat(
+        document->place("/weight_map"), ": key 'weight_map': found ",
+        root.is_object() && root.contains("weight_map")
+            ? root["weight_map"].type_name()
+            : "nothing",
+        ", expected an object from tensor to file; download the index again"));
+  for (const auto &[tensor, target] : root["weight_map"].items()) {
+    std::string place = document->place(pointerTo(tensor));
+    if (!target.is_string())
+      return absl::InvalidArgumentError(absl::StrCat(
+          place, ": key ", inQuotes(tensor), ": found ", target.type_name(),
+          ", expected the name of a file; download the index again"));
+    std::string shard = target.get<std::string>();
+    if (absl::Status status = checkFileName(place, tensor, shard); !status.ok())
+      return status;
+    index.files.insert(shard);
+    index.weights[tensor] = {std::move(shard), std::move(place)};
+  }
+  if (index.weights.empty())
+    return absl::InvalidArgumentError(absl::StrCat(
+        document->place("/weight_map"),
+        ": key 'weight_map': found no tensor, "
+        "expected all of the checkpoint's; download the index again"));
+  if (auto metadata = root.find("metadata"); metadata != root.end() &&
+                                             metadata->is_object() &&
+                                             metadata->contains("total_size"))
+    index.totalSize = (*metadata)["total_size"];
+  return index;
+}
+
+/// "PREFIX-NNNNN-of-MMMMM.safetensors": every number up to M must be listed.
+absl::Status checkShardNumbers(const Index &index) {
+  for (const std::string &file : index.files) {
+    constexpr size_t kTail = std::string_view("-00001-of-00002").size();
+    std::string_view stem(file);
+    stem.remove_suffix(std::string_view(".safetensors").size());
+    if (stem.size() < kTail)
+      continue;
+    std::string_view tail = stem.substr(stem.size() - kTail);
+    uint32_t count = 0;
+    auto number = [](std::string_view text, uint32_t *out) {
+      return text.find_first_not_of("0123456789") == text.npos &&
+             absl::SimpleAtoi(absl::string_view(text.data(), text.size()), out);
+    };
+    uint32_t own = 0;
+    if (tail[0] != '-' || tail.substr(6, 4) != "-of-" ||
+        !number(tail.substr(1, 5), &own) || !number(tail.substr(10), &count))
+      continue;
+    std::string prefix(stem.substr(0, stem.size() - kTail));
+    for (uint32_t i = 1; i <= count; ++i) {
+      std::string expected =
+          absl::StrFormat("%s-%05u-of-%05u.safetensors", prefix, i, count);
+      if (!index.files.count(expected))
+        return absl::InvalidArgumentError(absl::StrCat(
+            index.path, ": found ", inQuotes(file), " but no tensor in ",
+            inQuotes(expected),
+            ", expected all shards of the set; download the index again"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// A listed file may be a link, but not out of the directory. The one
+/// exception is a download cache that keeps its files in `blobs` beside
+/// `snapshots/REVISION` and links them from there.
+absl::Status checkLink(const FileSet &set, const std::string &name) {
+  namespace fs = std::filesystem;
+  std::string path = absl::StrCat(set.directory, "/", name);
+  std::error_code error;
+  fs::path home = fs::canonical(set.directory, error);
+  fs::path target = error ? fs::path() : fs::canonical(path, error);
+  if (error == std::errc::no_such_file_or_directory)
+    return absl::NotFoundError(absl::StrCat(
+        path, ": file is missing: found nothing, expected a shard that the "
+              "index lists; download it"));
+  if (error)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": cannot resolve the name: ", error.message()));
+  bool cache =
+      home.parent_path().filename() == "snapshots" &&
+      target.parent_path() == home.parent_path().parent_path() / "blobs";
+  if (target.parent_path() == home || cache)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": found a link to ", inQuotes(target.string()),
+      ", expected a file in the index's own directory; copy the file there"));
+}
+
+/// Enters the tensors of one shard, each of which must be mapped to it.
+absl::StatusOr<uint64_t> addShard(FileSet &set, const Index &index,
+                                  const std::string &name) {
+  if (absl::Status status = checkLink(set, name); !status.ok())
+    return status;
+  absl::StatusOr<std::vector<TensorEntry>> entries = set.add(name);
+  if (!entries.ok())
+    return entries.status();
+  uint64_t bytes = 0;
+  for (const TensorEntry &entry : *entries) {
+    auto it = index.weights.find(entry.name);
+    if (it == index.weights.end()) {
+      if (isIgnoredTensor(entry.name))
+        continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          set.files.back().path(), ": tensor ", inQuotes(entry.name),
+          ": found in the file, expected in ", index.path,
+          " as well; download the index again"));
+    }
+    if (it->second.file != name)
+      return absl::InvalidArgumentError(absl::StrCat(
+          set.files.back().path(), ": tensor ", inQuotes(entry.name),
+          ": found here, expected only in ", inQuotes(it->second.file), " (",
+          it->second.place, "); download index and shards again"));
+    if (absl::Status status = set.insert(entry); !status.ok())
+      return status;
+    bytes += entry.end - entry.begin;
+  }
+  return bytes;
+}
+
+} // namespace
+
+absl::Status openShards(FileSet &set, const std::string &indexName) {
+  absl::StatusOr<Index> index = readIndex(set, indexName);
+  if (!index.ok())
+    return index.status();
+  set.index = index->path;
+  if (absl::Status status = checkShardNumbers(*index); !status.ok())
+    return status;
+  uint64_t bytes = 0;
+  for (const std::string &name : index->files) {
+    absl::StatusOr<uint64_t> added = addShard(set, *index, name);
+    if (!added.ok())
+      return added.status();
+    bytes += *added;
+  }
+  for (const auto &[tensor, target] : index->weights)
+    if (!set.tensors.count(tensor))
+      return absl::InvalidArgumentError(
+          absl::StrCat(target.place, ": key ", inQuotes(tensor),
+                       ": found no such tensor in ", inQuotes(target.file),
+                       ", expected it there; download index and shards again"));
+  // The total is only advice: exporters disagree on what it counts.
+  if (!index->totalSize.is_null() && index->totalSize != bytes)
+    set.notes.push_back(absl::StrCat(index->path, ": key 'total_size': found ",
+                                     index->totalSize.dump(-1, ' ', true),
+                                     ", expected ", bytes));
+  return absl::OkStatus();
+}
+
+} // namespace grok

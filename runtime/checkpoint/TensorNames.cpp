@@ -1,0 +1,169 @@
+#include "runtime/checkpoint/TensorNames.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+
+namespace grok {
+namespace {
+
+/// What follows the layer's prefix, or the expert's. Null: not in the spelling.
+const char *suffix(Spelling spelling, TensorKind kind) {
+  struct Row {
+    TensorKind kind;
+    std::array<const char *, 3> names; // by Spelling
+  };
+  static constexpr Row kRows[] = {
+      {TensorKind::kTokenEmbedding,
+       {"model.embed_tokens.weight", "transformer.in_out_embed.weight",
+        "model.embed_tokens.weight"}},
+      {TensorKind::kHead,
+       {"lm_head.weight", "lm_head.weight", "lm_head.weight"}},
+      {TensorKind::kFinalNorm,
+       {"model.norm.scale", "transformer.rms_norm.weight",
+        "model.norm.weight"}},
+      {TensorKind::kPreAttnNorm,
+       {"pre_attn_norm.scale", "rms_norm.weight", "pre_attn_norm.weight"}},
+      {TensorKind::kPostAttnNorm,
+       {"post_attn_norm.scale", "rms_norm_1.weight", "post_attn_norm.weight"}},
+      {TensorKind::kPreMoeNorm,
+       {"pre_moe_norm.scale", "rms_norm_2.weight", "pre_moe_norm.weight"}},
+      {TensorKind::kPostMoeNorm,
+       {"post_moe_norm.scale", "rms_norm_3.weight", "post_moe_norm.weight"}},
+      {TensorKind::kQuery,
+       {"attn.q_proj.weight", "multi_head_attention.query.weight",
+        "self_attn.q_proj.weight"}},
+      {TensorKind::kKey,
+       {"attn.k_proj.weight", "multi_head_attention.key.weight",
+        "self_attn.k_proj.weight"}},
+      {TensorKind::kValue,
+       {"attn.v_proj.weight", "multi_head_attention.value.weight",
+        "self_attn.v_proj.weight"}},
+      {TensorKind::kAttnOut,
+       {"attn.o_proj.weight", "multi_head_attention.linear.weight",
+        "self_attn.o_proj.weight"}},
+      {TensorKind::kRouter,
+       {"moe_block.gate.weight", "router.weight",
+        "block_sparse_moe.gate.weight"}},
+      {TensorKind::kExpertGate,
+       {"linear.weight", "linear.weight", "w1.weight"}},
+      {TensorKind::kExpertUp,
+       {"linear_v.weight", "linear_v.weight", "w3.weight"}},
+      {TensorKind::kExpertDown,
+       {"linear_1.weight", "linear_1.weight", "w2.weight"}},
+      {TensorKind::kDenseGate, {nullptr, nullptr, "mlp.gate_proj.weight"}},
+      {TensorKind::kDenseUp, {nullptr, nullptr, "mlp.up_proj.weight"}},
+      {TensorKind::kDenseDown, {nullptr, nullptr, "mlp.down_proj.weight"}},
+  };
+  for (const Row &row : kRows)
+    if (row.kind == kind)
+      return row.names[size_t(spelling)];
+  return nullptr;
+}
+
+constexpr std::array<const char *, 3> kLayerPrefix = {
+    "model.layers.", "transformer.decoder_layer.", "model.layers."};
+constexpr std::array<const char *, 3> kExpertPrefix = {
+    "moe_block.experts.", "moe.", "block_sparse_moe.experts."};
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+} // namespace
+
+std::string_view spellingExample(Spelling spelling) {
+  switch (spelling) {
+  case Spelling::kAttn:
+    return "model.layers.N.attn.q_proj.weight";
+  case Spelling::kTransformer:
+    return "transformer.decoder_layer.N.multi_head_attention.query.weight";
+  case Spelling::kSelfAttn:
+    return "model.layers.N.self_attn.q_proj.weight";
+  }
+  return "";
+}
+
+std::string storedName(Spelling spelling, const TensorId &id) {
+  const char *tail = suffix(spelling, id.kind);
+  if (!tail)
+    return "";
+  switch (id.kind) {
+  case TensorKind::kTokenEmbedding:
+  case TensorKind::kHead:
+  case TensorKind::kFinalNorm:
+    return tail;
+  case TensorKind::kExpertGate:
+  case TensorKind::kExpertUp:
+  case TensorKind::kExpertDown:
+    return absl::StrCat(kLayerPrefix[size_t(spelling)], id.layer, ".",
+                        kExpertPrefix[size_t(spelling)], id.expert, ".", tail);
+  default:
+    return absl::StrCat(kLayerPrefix[size_t(spelling)], id.layer, ".", tail);
+  }
+}
+
+std::optional<Spelling> spellingOf(std::string_view name) {
+  if (isIgnoredTensor(name))
+    return std::nullopt;
+  if (name.starts_with("transformer."))
+    return Spelling::kTransformer;
+  if (!name.starts_with("model."))
+    return std::nullopt;
+  if (contains(name, ".self_attn.") || contains(name, ".block_sparse_moe.") ||
+      contains(name, "_norm.weight"))
+    return Spelling::kSelfAttn;
+  if (contains(name, ".attn.") || contains(name, ".moe_block.") ||
+      contains(name, "_norm.scale"))
+    return Spelling::kAttn;
+  return std::nullopt;
+}
+
+bool isIgnoredTensor(std::string_view name) {
+  return name.ends_with("rotary_emb.inv_freq");
+}
+
+std::optional<unsigned> splitDimension(std::string_view name) {
+  if (!contains(name, ".block_sparse_moe.experts."))
+    return std::nullopt;
+  if (name.ends_with(".w1.weight") || name.ends_with(".w3.weight"))
+    return 0;
+  if (name.ends_with(".w2.weight"))
+    return 1;
+  return std::nullopt;
+}
+
+absl::Status
+forEachTensor(const ModelConfig &model,
+              const std::function<absl::Status(const TensorId &)> &visit) {
+  absl::Status status;
+  auto all = [&](std::initializer_list<TensorKind> kinds, uint32_t layer,
+                 uint32_t expert) {
+    for (TensorKind kind : kinds)
+      if (status.ok())
+        status = visit({kind, layer, expert});
+    return status.ok();
+  };
+  all({TensorKind::kTokenEmbedding, TensorKind::kHead, TensorKind::kFinalNorm},
+      0, 0);
+  for (uint32_t layer = 0; layer < model.numLayers && status.ok(); ++layer) {
+    all({TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm,
+         TensorKind::kPreMoeNorm, TensorKind::kPostMoeNorm, TensorKind::kQuery,
+         TensorKind::kKey, TensorKind::kValue, TensorKind::kAttnOut},
+        layer, 0);
+    if (!model.hash)
+      all({TensorKind::kRouter}, layer, 0);
+    for (uint32_t expert = 0; expert < model.numExperts && status.ok();
+         ++expert)
+      all({TensorKind::kExpertGate, TensorKind::kExpertUp,
+           TensorKind::kExpertDown},
+          layer, expert);
+    if (model.denseWidth)
+      all({TensorKind::kDenseGate, TensorKind::kDenseUp,
+           TensorKind::kDenseDown},
+          layer, 0);
+  }
+  return status;
+}
+
+} // namespace grok
