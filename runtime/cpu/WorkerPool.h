@@ -1,0 +1,43 @@
+// Persistent threads that run one job together and meet at barriers. A waiting thread spins for some microseconds, as
+// phases are short, and then sleeps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace grok::cpu {
+
+/// The number of threads that the process may run at once (its affinity mask).
+unsigned availableThreads();
+
+class WorkerPool {
+public:
+  /// The caller of run() is thread 0, so threads - 1 are started.
+  explicit WorkerPool(unsigned threads);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool &) = delete;
+
+  using Job = void (*)(void *context, unsigned thread);
+  /// Runs the job on every thread and returns when all have finished it.
+  void run(Job job, void *context);
+  /// Called by every thread of a job; returns when all of them have called it. Everything that was written before is
+  /// visible behind it.
+  void barrier();
+
+  unsigned threads() const { return count_; }
+
+private:
+  void loop(unsigned thread);
+
+  const unsigned count_;
+  alignas(64) std::atomic<uint32_t> arrived_{0};
+  alignas(64) std::atomic<uint32_t> generation_{0};
+  alignas(64) std::atomic<uint32_t> jobs_{0};
+  Job job_ = nullptr; // null: leave
+  void *context_ = nullptr;
+  std::vector<std::thread> workers_;
+};
+
+} // namespace grok::cpu
