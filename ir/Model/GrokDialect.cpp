@@ -1,6 +1,7 @@
 #include "ir/Model/GrokDialect.h"
 
 #include <cmath>
+#include <limits>
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -48,7 +49,11 @@ double grok::ir::toDouble(Attribute attr) {
   return cast<FloatAttr>(attr).getValueAsDouble();
 }
 
-bool grok::ir::finite(Attribute attr) { return std::isfinite(toDouble(attr)); }
+bool grok::ir::fitsFloat(Attribute attr) {
+  double size = std::fabs(toDouble(attr));
+  return size <= double(std::numeric_limits<float>::max()) &&
+         (size == 0 || float(size) > 0);
+}
 
 LogicalResult RoutingType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   uint32_t perToken, uint32_t experts) {

@@ -23,8 +23,9 @@ int64_t widthOf(mlir::Type type);
 inline int64_t widthOf(mlir::Value value) { return widthOf(value.getType()); }
 
 /// Of a FloatAttr of type f64.
-bool finite(mlir::Attribute attr);
 double toDouble(mlir::Attribute attr);
+/// Its value rounds to a finite float32, and to zero only if it is zero.
+bool fitsFloat(mlir::Attribute attr);
 
 } // namespace grok::ir
 

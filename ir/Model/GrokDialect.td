@@ -84,10 +84,11 @@ def Grok_Count : ConfinedAttr<I32Attr, [IntPositive]>;
 def Grok_Word : ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<4294967295>]>;
 def Grok_TokenId : ConfinedAttr<I64Attr, [IntMinValue<0>]>;
 
-class Grok_FloatIs<string test, string what>
-    : AttrConstraint<CPred<"::grok::ir::finite($_self) && ::grok::ir::toDouble($_self) " # test>, what>;
-def Grok_Finite : ConfinedAttr<F64Attr, [AttrConstraint<CPred<"::grok::ir::finite($_self)">, "whose value is finite">]>;
-def Grok_Positive : ConfinedAttr<F64Attr, [Grok_FloatIs<"> 0.0", "whose value is finite and positive">]>;
-def Grok_AboveOne : ConfinedAttr<F64Attr, [Grok_FloatIs<"> 1.0", "whose value is finite and above 1">]>;
+/// Constants are double and used as float32, so they must have a float32 value, and not become zero.
+class Grok_Float<string test, string what>
+    : ConfinedAttr<F64Attr, [AttrConstraint<CPred<"::grok::ir::fitsFloat($_self) && ::grok::ir::toDouble($_self) " # test>,
+                                            "whose value is a finite float32 " # what>]>;
+def Grok_NonZero : Grok_Float<"!= 0.0", "other than zero">;
+def Grok_Positive : Grok_Float<"> 0.0", "above zero">;
 
 #endif // GROK_IR_MODEL_GROKDIALECT_TD

@@ -88,7 +88,7 @@ def EmbedOp : Grok_Op<"embed", [Pure]> {
 
     Source: `InOutEmbed` in model.py of xai-org/grok-1.
   }];
-  let arguments = (ins Grok_Finite:$multiplier);
+  let arguments = (ins Grok_NonZero:$multiplier);
   let results = (outs Grok_Rows:$result);
   let assemblyFormat = "`multiplier` $multiplier attr-dict `:` type($result)";
 }
@@ -102,7 +102,7 @@ def LmHeadOp : Grok_Op<"lm_head", [Pure]> {
     Source: `InOutEmbed.decode` in model.py of xai-org/grok-1; the cap and the
     untied head in `grok.py` of SGLang (Grok-2).
   }];
-  let arguments = (ins Grok_Rows:$input, UnitAttr:$tied, Grok_Finite:$multiplier, OptionalAttr<Grok_Positive>:$cap);
+  let arguments = (ins Grok_Rows:$input, UnitAttr:$tied, Grok_NonZero:$multiplier, OptionalAttr<Grok_Positive>:$cap);
   let results = (outs Grok_Rows:$logits);
   let assemblyFormat = [{
     $input (`tied` $tied^)? `multiplier` $multiplier (`cap` $cap^)? attr-dict
@@ -172,7 +172,7 @@ def RopeOp : Grok_Op<"rope", [Pure, SameOperandsAndResultType]> {
 
     Source: `RotaryEmbedding` in model.py of xai-org/grok-1.
   }];
-  let arguments = (ins Grok_Rows:$input, Grok_AboveOne:$theta, Grok_Count:$head_dim);
+  let arguments = (ins Grok_Rows:$input, Grok_Positive:$theta, Grok_Count:$head_dim);
   let results = (outs Grok_Rows:$result);
   let assemblyFormat = "$input `theta` $theta `head_dim` $head_dim attr-dict `:` type($input)";
   let hasVerifier = 1;
@@ -190,7 +190,7 @@ def AttentionOp : Grok_Op<"attention", [Pure, AllTypesMatch<["k", "v"]>, AllType
     the Triton kernels of SGLang (Grok-2).
   }];
   let arguments = (ins Grok_Rows:$q, Grok_Rows:$k, Grok_Rows:$v, Grok_Count:$heads, Grok_Count:$kv_heads,
-                       Grok_Count:$head_dim, Grok_Finite:$scale, OptionalAttr<Grok_Positive>:$cap,
+                       Grok_Count:$head_dim, Grok_NonZero:$scale, OptionalAttr<Grok_Positive>:$cap,
                        OptionalAttr<Grok_Count>:$temperature_length);
   let results = (outs Grok_Rows:$result);
   let assemblyFormat = [{
@@ -321,7 +321,7 @@ def ScaledAddOp : Grok_Op<"scaled_add", [Pure, SameOperandsAndResultType]> {
 
     Source: `residual_moe` in `grok.py` of SGLang (Grok-2).
   }];
-  let arguments = (ins Grok_Rows:$dense, Grok_Rows:$experts, Grok_Finite:$scale);
+  let arguments = (ins Grok_Rows:$dense, Grok_Rows:$experts, Grok_NonZero:$scale);
   let results = (outs Grok_Rows:$result);
   let assemblyFormat = "$dense `,` $experts `scale` $scale attr-dict `:` type($dense)";
 }

@@ -77,10 +77,6 @@ LogicalResult HashRouteOp::verify() {
     return emitOpError("has index_mask ")
            << getIndexMask() << "; expected less than experts_per_group "
            << getExpertsPerGroup() << ", so that an index stays in its group";
-  if (getIndexShift() >= getHashBits())
-    return emitOpError("has index_shift ")
-           << getIndexShift() << "; expected less than hash_bits "
-           << getHashBits();
   return success();
 }
 
@@ -125,7 +121,8 @@ LogicalResult ExpertsOp::verify() {
     return success();
   if (failed(checkExpertList(*this, "unreachable", *getUnreachable())))
     return failure();
-  for (int32_t expert : *getUnreachable())
+  ArrayRef<int32_t> unreachable = *getUnreachable();
+  for (int32_t expert : unreachable)
     if (isKept(expert))
       return emitOpError("expert ") << expert
                                     << " is both kept and unreachable; "

@@ -243,9 +243,6 @@ static LogicalResult checkAttention(ModelParts p) {
                p.qkv.getHeadDim(), p.qkv);
 }
 
-/// The double nearest to 1 / sqrt(2).
-static constexpr double kInverseRootTwo = 0.70710678118654757;
-
 static LogicalResult checkDense(ModelParts p) {
   if (!p.dense)
     return success();
@@ -288,7 +285,86 @@ LogicalResult grok::ir::checkAgreement(ModelOp model, const ModelParts &parts) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// The configuration
+//===----------------------------------------------------------------------===//
+
+static double orOff(std::optional<llvm::APFloat> value) {
+  return value ? value->convertToDouble() : 0;
+}
+
+static int64_t orNone(std::optional<uint64_t> id) {
+  return id ? int64_t(*id) : -1;
+}
+
+static grok::Gelu geluOf(GeluKind kind) {
+  return kind == GeluKind::Erf ? grok::Gelu::kErf : grok::Gelu::kTanh;
+}
+
+static grok::HashRouting hashOf(HashRouteOp route) {
+  grok::HashRouting hash;
+  hash.numGroups = route.getGroups();
+  hash.expertsPerGroup = route.getExpertsPerGroup();
+  hash.tokenMultiplier = uint32_t(route.getTokenMultiplier());
+  hash.positionMultiplier = uint32_t(route.getPositionMultiplier());
+  hash.hashBits = route.getHashBits();
+  hash.indexShift = route.getIndexShift();
+  hash.indexMask = uint32_t(route.getIndexMask());
+  hash.positionOffsetMask = uint32_t(route.getPositionOffsetMask());
+  return hash;
+}
+
+static void setSizes(grok::ModelConfig &config, ModelOp model, ModelParts p) {
+  config.vocabSize = model.getVocab();
+  config.hiddenSize = uint32_t(widthOf(p.layers.getStream()));
+  config.numLayers = p.layers.getCount();
+  config.numHeads = p.qkv.getHeads();
+  config.numKvHeads = p.qkv.getKvHeads();
+  config.headDim = p.qkv.getHeadDim();
+  config.numExperts = p.experts.getExperts();
+  config.expertsPerToken = p.experts.getRouting().getType().getPerToken();
+  config.expertWidth = p.experts.getWidth();
+  config.denseWidth = p.dense ? p.dense.getWidth() : 0;
+  config.maxPositions = model.getContext();
+}
+
+static void setConstants(grok::ModelConfig &config, ModelParts p) {
+  config.embeddingMultiplier = p.embed.getMultiplier().convertToDouble();
+  config.outputMultiplier = p.head.getMultiplier().convertToDouble();
+  config.attentionScale = p.attention.getScale().convertToDouble();
+  config.attentionCap = orOff(p.attention.getCap());
+  config.routerCap = p.topkRoute ? orOff(p.topkRoute.getCap()) : 0;
+  config.finalCap = orOff(p.head.getCap());
+  config.ropeTheta = p.ropeQ.getTheta().convertToDouble();
+  config.normEps = p.preAttn.getEps().convertToDouble();
+  config.attentionTemperatureLength =
+      p.attention.getTemperatureLength().value_or(0);
+}
+
+grok::ModelConfig grok::ir::configOf(ModelOp model, const ModelParts &parts) {
+  ModelParts p = parts;
+  ModelConfig config;
+  setSizes(config, model, p);
+  setConstants(config, p);
+  config.gelu = geluOf(p.experts.getGelu());
+  config.tiedHead = p.head.getTied();
+  config.checkpointDType =
+      model.getDtype() == StorageType::F16 ? DType::kF16 : DType::kBF16;
+  if (p.hashRoute)
+    config.hash = hashOf(p.hashRoute);
+  config.bosId = orNone(model.getBos());
+  config.eosId = orNone(model.getEos());
+  config.padId = orNone(model.getPad());
+  return config;
+}
+
 LogicalResult ModelOp::verifyRegions() {
   FailureOr<ModelParts> parts = matchModel(*this);
-  return failed(parts) ? failure() : checkAgreement(*this, *parts);
+  if (failed(parts) || failed(checkAgreement(*this, *parts)))
+    return failure();
+  absl::Status valid = configOf(*this, *parts).validate();
+  if (valid.ok())
+    return success();
+  return emitOpError("states an invalid configuration: ")
+         << StringRef(valid.message().data(), valid.message().size());
 }

@@ -3,8 +3,12 @@
 #pragma once
 
 #include "ir/Model/GrokDialect.h"
+#include "runtime/bundle/ModelConfig.h"
 
 namespace grok::ir {
+
+/// The double nearest to 1 / sqrt(2): the one scale of grok.scaled_add.
+inline constexpr double kInverseRootTwo = 0.70710678118654757;
 
 /// The parts of a verified model. `dense` and `denseSum` are null without a
 /// residual MLP; one of `hashRoute` and `topkRoute` is null.
@@ -32,5 +36,8 @@ mlir::FailureOr<ModelParts> matchModel(ModelOp model);
 
 /// Checks the facts that a model states at more than one place.
 mlir::LogicalResult checkAgreement(ModelOp model, const ModelParts &parts);
+
+/// The configuration that the operations state.
+ModelConfig configOf(ModelOp model, const ModelParts &parts);
 
 } // namespace grok::ir

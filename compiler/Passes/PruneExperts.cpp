@@ -1,0 +1,77 @@
+// --grok-prune-experts: drops the least used part of the experts, by a
+// measured histogram or by the exact reach of the hash.
+#include "compiler/Passes/Passes.h"
+#include "compiler/Passes/RoutingText.h"
+#include "compiler/Routing/Routing.h"
+#include "ir/Model/ModelStructure.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace grok {
+#define GEN_PASS_DEF_PRUNEEXPERTS
+#include "compiler/Passes/Passes.h.inc"
+} // namespace grok
+
+using namespace mlir;
+using namespace grok;
+
+namespace {
+
+struct PruneExperts : grok::impl::PruneExpertsBase<PruneExperts> {
+  using PruneExpertsBase::PruneExpertsBase;
+  void runOnOperation() override;
+
+private:
+  FailureOr<std::vector<uint64_t>> readHistogram(const ModelConfig &config);
+};
+
+} // namespace
+
+/// The counts of the option's file; none without one.
+FailureOr<std::vector<uint64_t>>
+PruneExperts::readHistogram(const ModelConfig &config) {
+  if (histogram.empty())
+    return std::vector<uint64_t>();
+  auto file = llvm::MemoryBuffer::getFile(histogram, /*IsText=*/true);
+  if (!file)
+    return emitError(getOperation().getLoc(), "cannot read the histogram '")
+           << histogram << "': " << file.getError().message();
+  absl::StatusOr<std::vector<uint64_t>> counts =
+      parseHistogram((*file)->getBuffer(), histogram.getValue(), config);
+  if (!counts.ok())
+    return emitError(getOperation().getLoc(),
+                     std::string(counts.status().message()));
+  return *std::move(counts);
+}
+
+void PruneExperts::runOnOperation() {
+  ir::ModelOp model = getOperation();
+  FailureOr<ir::ModelParts> parts = ir::matchModel(model);
+  if (failed(parts))
+    return signalPassFailure();
+  ModelConfig config = ir::configOf(model, *parts);
+  FailureOr<std::vector<uint64_t>> counts = readHistogram(config);
+  if (failed(counts))
+    return signalPassFailure();
+  absl::StatusOr<PruningChoice> choice = choosePruned(config, ratio, *counts);
+  ir::ExpertsOp experts = parts->experts;
+  if (!choice.ok()) {
+    experts.emitError(std::string(choice.status().message()));
+    return signalPassFailure();
+  }
+  if (choice->dropped.empty())
+    return;
+
+  SmallVector<int32_t> kept;
+  for (uint32_t e : experts.keptExperts())
+    if (!llvm::is_contained(choice->dropped, e))
+      kept.push_back(int32_t(e));
+  experts.setKeptAttr(Builder(&getContext()).getDenseI32ArrayAttr(kept));
+  experts.emitRemark("prunes ")
+      << choice->dropped.size() << " of " << experts.getExperts()
+      << " experts: " << rangesText(choice->dropped) << "; keeps "
+      << rangesText(experts.keptExperts()) << "; "
+      << percentText(choice->touchedShare)
+      << (config.hash ? " of the tokens lose their expert"
+                      : " of the chosen experts are lost");
+}
