@@ -7,7 +7,7 @@ import sys
 import lit.formats
 import lit.util
 
-config.name = "grok"
+config.name = "grok-sanitized" if config.grok_sanitize else "grok"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "models", "lit.cfg.py", "lit.site.cfg.py"]
