@@ -53,9 +53,9 @@ def PruneExperts : Pass<"grok-prune-experts", "::grok::ir::ModelOp"> {
 def FormPhases : Pass<"grok-form-phases", "::mlir::ModuleOp"> {
   let summary = "Lower a model to the phases of a decode step on one target";
   let description = [{
-    Adds a `plan.device` beside the `grok.model`: the target's facts, the phases
-    of a layer in order with their dependences, and the streamed matrices with
-    their tiles, not yet given to slots.
+    Adds a `plan.device` beside the `grok.model`: the target's facts, the model's
+    sizes, the phases of a layer in order with the hand-overs between them, and the
+    streamed matrices with their tiles, not yet given to slots.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"", "Target's name, or the path of its description">,
@@ -70,8 +70,12 @@ def FormPhases : Pass<"grok-form-phases", "::mlir::ModuleOp"> {
 def AssignSlots : Pass<"plan-assign-slots", "::grok::plan::DeviceOp"> {
   let summary = "Give every tile of every matrix to one slot";
   let description = [{
+    Every slot gets a contiguous range of a matrix's tiles, as long as the others'
+    or one tile longer; the longer ones go to the slots with the fewest bytes in the
+    layer so far (ties: the lower slot), each expert counted as if it ran alone.
     `all` stripes every matrix over all slots; `group` binds the experts of group g
-    to group g's slots, and says which slots are idle.
+    to group g's slots, and says which slots are idle. Slots without a tile of some
+    expert's output say so by presence words, whose edges are added.
   }];
   let options = [
     Option<"policy", "policy", "std::string", "\"all\"", "Slots of the experts: all or group">
@@ -83,8 +87,10 @@ def PlaceBanks : Pass<"plan-place-banks", "::grok::plan::DeviceOp"> {
   let description = [{
     Gives every extent a bank and an offset. `striped`: expert e's extent of slot s
     lies in bank (e + s) mod B; `expert`: expert i of group g lies in bank
-    (g + i) mod B. Dense matrices: slot s in bank s mod B. Experts that run
-    together and share a bank are reported.
+    (g + i) mod B. Dense matrices: slot s in bank s mod B. In a bank lie first the
+    layers, each matrix by matrix and slot by slot, then, in bank 0, the vectors,
+    then the rows of an untied embedding, then the head. Experts of one group that
+    share a bank are reported.
   }];
   let options = [
     Option<"policy", "policy", "std::string", "\"striped\"", "Banks of the experts: striped or expert">
@@ -92,17 +98,29 @@ def PlaceBanks : Pass<"plan-place-banks", "::grok::plan::DeviceOp"> {
 }
 
 def PlanMemory : Pass<"plan-memory", "::grok::plan::DeviceOp"> {
-  let summary = "Plan the arena, the KV reserve and shared memory";
+  let summary = "Plan the ring, shared memory, the arena and the KV reserve";
   let description = [{
-    Every buffer of a request gets its place for good; buffers whose lives do not
-    meet may share memory.
+    Chooses the longest K block (128, 64, 32 or 16 steps, none longer than a row
+    needs) with which a ring of at least 3 chunks of 16 KiB fits the target's shared
+    memory, and then the longest ring up to 12. As many chunks are in flight as
+    arrive in the time of a hand-over, at least 2. Every buffer of a request gets
+    its own place in the arena for good, the KV cache the last one, with a reserve
+    rounded up to 200 MiB. A plan that needs more than the device's memory is an
+    error, or, with `allow-oversize`, a remark.
   }];
+  let options = [
+    Option<"allowOversize", "allow-oversize", "bool", "false", "Only report what does not fit the device's memory">
+  ];
 }
 
 def PredictLatency : Pass<"plan-predict", "::grok::plan::DeviceOp"> {
   let summary = "Predict the latency of a step and a request";
   let description = [{
-    Best and worst case over every routing outcome, from the target's constants.
+    Adds predictions for one row and for the largest batch, of a step and of a
+    request of 512 prompt positions and 64 new ones (fewer if the rows are shorter):
+    best and worst over every routing outcome, from the target's constants. For hash
+    routing these are exactly the sets of experts that a batch can reach; for a
+    learned router all sets of expert choices.
   }];
 }
 
