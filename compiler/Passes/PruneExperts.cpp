@@ -1,6 +1,6 @@
 // --grok-prune-experts: drops the least used part of the experts, by a
 // measured histogram or by the exact reach of the hash.
-#include "compiler/Passes/Passes.h"
+#include "compiler/Passes/PruneExperts.h"
 #include "compiler/Passes/RoutingText.h"
 #include "compiler/Routing/Routing.h"
 #include "ir/Model/ModelStructure.h"
@@ -19,17 +19,31 @@ namespace {
 
 struct PruneExperts : grok::impl::PruneExpertsBase<PruneExperts> {
   using PruneExpertsBase::PruneExpertsBase;
+  PruneExperts(double ratioOption, std::vector<uint64_t> counts)
+      : given(std::move(counts)) {
+    ratio = ratioOption;
+  }
+  PruneExperts(const PruneExperts &other) = default;
   void runOnOperation() override;
 
 private:
   FailureOr<std::vector<uint64_t>> readHistogram(const ModelConfig &config);
+
+  std::optional<std::vector<uint64_t>> given;
 };
 
 } // namespace
 
-/// The counts of the option's file; none without one.
+std::unique_ptr<Pass>
+grok::createPruneExpertsFor(double ratio, std::vector<uint64_t> histogram) {
+  return std::make_unique<PruneExperts>(ratio, std::move(histogram));
+}
+
+/// The counts at hand, or of the option's file; none without either.
 FailureOr<std::vector<uint64_t>>
 PruneExperts::readHistogram(const ModelConfig &config) {
+  if (given)
+    return *given;
   if (histogram.empty())
     return std::vector<uint64_t>();
   auto file = llvm::MemoryBuffer::getFile(histogram, /*IsText=*/true);
