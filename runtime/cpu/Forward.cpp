@@ -104,13 +104,13 @@ void Forward::embedColumn(const Column &column, float *out) const {
   uint32_t id = uint32_t(column.id);
   if (m_.tiedHead) {
     for (uint32_t step = 0; step < tiedRows_.steps(); step += blockSteps_)
-      k_.expandFragments(dtype_, blob_.data() + tiedRows_.at(id, step), std::min(blockSteps_, tiedRows_.steps() - step),
+      k_.expandFragments(storage_, blob_.data() + tiedRows_.at(id, step), std::min(blockSteps_, tiedRows_.steps() - step),
                          multiplier, out + step * kTileK);
     return;
   }
   auto holds = [&](const EmbeddingExtent &e) { return id - e.rowBegin < e.rowCount; };
   const EmbeddingExtent &extent = *std::find_if(embedding_.begin(), embedding_.end(), holds);
-  k_.expandRow(dtype_, blob_.data() + extent.offset + uint64_t(id - extent.rowBegin) * m_.hiddenSize * 2, m_.hiddenSize,
+  k_.expandRow(storage_, blob_.data() + extent.offset + uint64_t(id - extent.rowBegin) * m_.hiddenSize * 2, m_.hiddenSize,
                multiplier, out);
 }
 
@@ -119,7 +119,7 @@ void Forward::normalize(Worker &w, const float *gain) {
   for (uint64_t c = 0; c != columns_.size(); ++c) {
     float *normed = w.normed + c * hiddenStride_;
     k_.rmsNorm(w.residual + c * hiddenStride_, gain, m_.hiddenSize, float(m_.normEps), normed);
-    k_.permute(dtype_, normed, m_.hiddenSize, w.operand + c * hiddenStride_);
+    k_.permute(storage_, normed, m_.hiddenSize, w.operand + c * hiddenStride_);
   }
 }
 
@@ -129,7 +129,7 @@ void Forward::multiply(const HostMatrix &matrix, unsigned thread, uint32_t layer
   for (const Segment &segment : matrix.share(thread)) {
     for (uint32_t i = 0; i != gather.count; ++i)
       y[i] = gather.y[i] + segment.row;
-    k_.matvec({dtype_, blob_.data() + segment.offset + layer * segment.layerStride, segment.extentTiles,
+    k_.matvec({storage_, blob_.data() + segment.offset + layer * segment.layerStride, segment.extentTiles,
                segment.firstTile, segment.tiles, matrix.steps, blockSteps_, gather.count, gather.x, y,
                gather.scaled ? gather.scale : nullptr});
   }
@@ -214,7 +214,7 @@ void Forward::attentionOutput(Worker &w, unsigned thread, uint32_t layer) {
       k_.mergePartials(partial(c, head, 0), partialStride_, chunksOf(columns_[c].position), headStride_, m_.headDim,
                        natural + head * m_.headDim);
     float *operand = w.attentionOperand + uint64_t(c) * attentionStride_;
-    k_.permute(dtype_, natural, m_.numHeads * m_.headDim, operand);
+    k_.permute(storage_, natural, m_.numHeads * m_.headDim, operand);
     gather.add(c, operand, attnSums_ + uint64_t(c) * hiddenStride_);
   }
   multiply(attnOut_, thread, layer, gather);
@@ -297,9 +297,9 @@ void Forward::gatedMlp(Worker &w, unsigned thread, uint32_t layer, const HostMat
   multiply(matrix, thread, layer, gather);
   uint32_t first = rows.begin / 2, count = (end - rows.begin) / 2;
   for (uint32_t i = 0; i != gather.count; ++i) {
-    k_.gatedGelu(m_.gelu, w.rows + uint64_t(i) * shareRows_, count, w.gated);
+    k_.gatedGelu(m_.gelu == Gelu::kErf ? Gate::kErfGelu : Gate::kTanhGelu, w.rows + uint64_t(i) * shareRows_, count, w.gated);
     for (uint32_t f = 0; f != count; ++f)
-      act[i][(first + f) / kTileK * kTileK + permutedIndex(dtype_, (first + f) % kTileK)] = w.gated[f];
+      act[i][(first + f) / kTileK * kTileK + permutedIndex(storage_, (first + f) % kTileK)] = w.gated[f];
   }
 }
 

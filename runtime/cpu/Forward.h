@@ -121,7 +121,7 @@ private:
   const ModelConfig m_;
   const std::span<const uint8_t> blob_;
   const Kernels &k_;
-  const DType dtype_;
+  const Storage storage_;
   const uint32_t blockSteps_, maxBatch_, maxSeq_;
   const uint64_t vectorsOffset_, vectorsLayerBytes_, kvReserve_;
   WorkerPool pool_;

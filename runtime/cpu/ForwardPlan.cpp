@@ -13,7 +13,7 @@ uint32_t roundUp(uint32_t n, uint32_t unit) { return uint32_t(alignUp(n, unit));
 
 Forward::Forward(const ModelConfig &model, const PlanTables &plan, std::span<const uint8_t> blob,
                  const LoadLimits &limits, unsigned threads, const Kernels &kernels)
-    : m_(model), blob_(blob), k_(kernels), dtype_(plan.dtype), blockSteps_(plan.blockSteps), maxBatch_(plan.maxBatch),
+    : m_(model), blob_(blob), k_(kernels), storage_(plan.dtype == DType::kBF16 ? Storage::kBF16 : Storage::kF16), blockSteps_(plan.blockSteps), maxBatch_(plan.maxBatch),
       maxSeq_(limits.maxSeq), vectorsOffset_(plan.vectorsOffset), vectorsLayerBytes_(plan.vectorsLayerBytes),
       kvReserve_(limits.kvBytes), pool_(threads), hiddenStride_(roundUp(model.hiddenSize, kTileK)),
       attentionStride_(roundUp(model.numHeads * model.headDim, kTileK)), headStride_(roundUp(model.headDim, 16)),

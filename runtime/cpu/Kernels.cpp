@@ -1,7 +1,7 @@
 // Which instruction sets this machine has.
 #include "runtime/cpu/Kernels.h"
 
-#include "runtime/bundle/WeightLayout.h"
+#include "runtime/bundle/TileLayout.h"
 
 namespace grok::cpu {
 namespace baseline {
@@ -16,28 +16,29 @@ extern const Kernels kernels;
 }
 #endif
 
-uint32_t permutedIndex(DType dtype, uint32_t f) {
+uint32_t permutedIndex(Storage storage, uint32_t f) {
   // fragmentElement of row 0 is the place among a row's 32 elements.
   uint32_t element = fragmentElement(0, f);
-  return dtype == DType::kBF16 ? (element % 2) * 16 + element / 2 : element;
+  return storage == Storage::kBF16 ? (element % 2) * 16 + element / 2 : element;
 }
 
-std::vector<const Kernels *> supportedKernels() {
-  std::vector<const Kernels *> found;
+std::span<const Kernels *const> supportedKernels() {
+  static constexpr const Kernels *kAll[] = {
 #ifdef __x86_64__
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4"))
-    found.push_back(&avx512::kernels);
-  if (__builtin_cpu_supports("x86-64-v3"))
-    found.push_back(&avx2::kernels);
+      &avx512::kernels, &avx2::kernels,
 #endif
-  found.push_back(&baseline::kernels);
-  return found;
+      &baseline::kernels};
+  static const size_t unsupported = [] {
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("x86-64-v4") ? 0 : __builtin_cpu_supports("x86-64-v3") ? 1 : 2;
+#else
+    return 0;
+#endif
+  }();
+  return std::span(kAll).subspan(unsupported);
 }
 
-const Kernels &bestKernels() {
-  static const Kernels &best = *supportedKernels().front();
-  return best;
-}
+const Kernels &bestKernels() { return *supportedKernels().front(); }
 
 } // namespace grok::cpu

@@ -6,15 +6,17 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
-
-#include "runtime/bundle/ModelConfig.h"
+#include <span>
 
 namespace grok::cpu {
 
+// Types of their own: this header is compiled for several instruction sets, so it includes nothing that has code.
+enum class Storage { kF16, kBF16 };
+enum class Gate { kTanhGelu, kErfGelu };
+
 /// Consecutive tiles of one extent times several columns.
 struct MatvecArgs {
-  DType dtype;
+  Storage storage;
   const uint8_t *extent; // first fragment of the extent
   uint32_t extentTiles;  // tiles of the extent
   uint32_t firstTile;    // of these, in the extent
@@ -51,7 +53,7 @@ struct Kernels {
   /// h += g * w / rms(w) with w = scale * v.
   void (*addRmsNorm)(float *h, const float *v, float scale, const float *g, uint32_t n, float eps);
   /// Brings n floats, rounded up to 32 with what lies there, into the order in which a matvec of this type reads them.
-  void (*permute)(DType, const float *in, uint32_t n, float *out);
+  void (*permute)(Storage, const float *in, uint32_t n, float *out);
   /// out[r] = row r of w [rows, n] times x.
   void (*dotRows)(const float *w, uint32_t rows, uint32_t n, const float *x, float *out);
   void (*attention)(const AttentionArgs &);
@@ -59,15 +61,15 @@ struct Kernels {
   void (*mergePartials)(const float *partials, uint64_t chunkStride, uint32_t chunks, uint32_t headStride,
                         uint32_t headDim, float *out);
   /// out[i] = gelu(pairs[2 i]) * pairs[2 i + 1].
-  void (*gatedGelu)(Gelu, const float *pairs, uint32_t n, float *out);
+  void (*gatedGelu)(Gate, const float *pairs, uint32_t n, float *out);
   /// v = cap * tanh(v * multiplier / cap); without a cap (0), v = v * multiplier.
   void (*scaleAndCap)(float *v, uint32_t n, float multiplier, float cap);
   /// v = e^(v - largest) / sum of them.
   void (*softmax)(float *v, uint32_t n);
   /// One row of `steps` consecutive fragments (rowBytes: its first 64 bytes) times `multiplier`, in natural order.
-  void (*expandFragments)(DType, const uint8_t *rowBytes, uint32_t steps, float multiplier, float *out);
+  void (*expandFragments)(Storage, const uint8_t *rowBytes, uint32_t steps, float multiplier, float *out);
   /// n 16-bit values times `multiplier`.
-  void (*expandRow)(DType, const uint8_t *bytes, uint32_t n, float multiplier, float *out);
+  void (*expandRow)(Storage, const uint8_t *bytes, uint32_t n, float multiplier, float *out);
   /// Elementwise, for tests.
   void (*exp)(float *v, uint32_t n);
   void (*tanh)(float *v, uint32_t n);
@@ -75,10 +77,10 @@ struct Kernels {
 };
 
 /// Place of element f (0..31 of a 32-element step) in the order of permute().
-uint32_t permutedIndex(DType dtype, uint32_t f);
+uint32_t permutedIndex(Storage storage, uint32_t f);
 
 /// What this machine can run, best first; the last is plain x86-64 (or the compiler's baseline elsewhere).
-std::vector<const Kernels *> supportedKernels();
+std::span<const Kernels *const> supportedKernels();
 /// The best of them.
 const Kernels &bestKernels();
 

@@ -4,7 +4,6 @@
 //
 // The struct around the vector is never passed through memory: everything here is inlined.
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "runtime/bundle/TileLayout.h"
@@ -17,16 +16,20 @@ constexpr unsigned kLanes = 16;
 
 struct Lanes {
   using Vector = float __attribute__((vector_size(64)));
-  using Unaligned = float __attribute__((vector_size(64), aligned(4), may_alias));
   using Ints = int32_t __attribute__((vector_size(64)));
-  using UnalignedInts = uint32_t __attribute__((vector_size(64), aligned(4), may_alias));
-  using Halves = _Float16 __attribute__((vector_size(32), aligned(2), may_alias));
+  using Words = uint32_t __attribute__((vector_size(64)));
+  using Halves = _Float16 __attribute__((vector_size(32)));
   Vector v;
 };
 
 GROK_INLINE Lanes splat(float x) { return {Lanes::Vector{} + x}; }
-GROK_INLINE Lanes load(const float *p) { return {*reinterpret_cast<const Lanes::Unaligned *>(p)}; }
-GROK_INLINE void store(float *p, const Lanes &a) { *reinterpret_cast<Lanes::Unaligned *>(p) = a.v; }
+/// Any alignment.
+GROK_INLINE Lanes load(const float *p) {
+  Lanes a;
+  __builtin_memcpy(&a.v, p, sizeof(a.v));
+  return a;
+}
+GROK_INLINE void store(float *p, const Lanes &a) { __builtin_memcpy(p, &a.v, sizeof(a.v)); }
 GROK_INLINE Lanes operator+(const Lanes &a, const Lanes &b) { return {a.v + b.v}; }
 GROK_INLINE Lanes operator-(const Lanes &a, const Lanes &b) { return {a.v - b.v}; }
 GROK_INLINE Lanes operator*(const Lanes &a, const Lanes &b) { return {a.v * b.v}; }
