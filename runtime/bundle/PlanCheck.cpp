@@ -384,9 +384,9 @@ private:
     // Also what keeps sharedLayout within 32 bits.
     uint64_t queries = uint64_t(m_.numHeads / m_.numKvHeads) * m_.headDim * 4;
     if (queries > kMaxSharedBytes)
-      return error("shared bytes", absl::StrCat(p_.sharedBytes),
-                   absl::StrCat("room for ", queries,
-                                " bytes of a kv head's queries"));
+      return error(
+          "shared bytes", absl::StrCat(p_.sharedBytes),
+          absl::StrCat("room for ", queries, " bytes of a kv head's queries"));
     uint64_t ring = uint64_t(p_.ringStages) * p_.chunkBytes;
     if (ring > p_.sharedBytes)
       return error(

@@ -1,0 +1,173 @@
+#include "runtime/bundle/Bundle.h"
+
+#include <cerrno>
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/bundle/BundleCheck.h"
+#include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/Sha256.h"
+
+namespace grok {
+namespace {
+
+/// Nothing but the blob is larger.
+constexpr uint64_t kMaxFileBytes = 1 << 30;
+
+absl::Status hashMismatch(const std::string &file, const std::string &found,
+                          const std::string &expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ": found sha256 ", found, ", expected ", expected,
+                   " as in the manifest; the file was changed or damaged"));
+}
+
+} // namespace
+
+/// Opens a bundle, from the manifest outwards.
+struct BundleReader {
+  Bundle &bundle;
+
+  std::string file(const char *name) const {
+    return absl::StrCat(bundle.path_, "/", name);
+  }
+
+  absl::Status read() {
+    using Step = absl::Status (BundleReader::*)();
+    constexpr Step kSteps[] = {
+        &BundleReader::readDirectory,   &BundleReader::readManifestFile,
+        &BundleReader::readModel,       &BundleReader::readPlan,
+        &BundleReader::checkOtherFiles, &BundleReader::mapBlob};
+    for (Step step : kSteps)
+      if (absl::Status status = (this->*step)(); !status.ok())
+        return status;
+    return absl::OkStatus();
+  }
+
+  absl::Status readDirectory() {
+    struct stat info;
+    if (::stat(bundle.path_.c_str(), &info) != 0)
+      return systemError(bundle.path_, "opening", errno);
+    if (!S_ISDIR(info.st_mode))
+      return absl::InvalidArgumentError(absl::StrCat(
+          bundle.path_, ": found a file, expected a bundle, a directory"));
+    return absl::OkStatus();
+  }
+
+  absl::Status readManifestFile() {
+    std::string path = file(kManifestFile);
+    absl::StatusOr<std::string> text = readWholeFile(path, kMaxFileBytes);
+    if (absl::IsNotFound(text.status()))
+      return absl::InvalidArgumentError(absl::StrCat(
+          bundle.path_, ": found no manifest.json, expected a bundle"));
+    if (!text.ok())
+      return text.status();
+    absl::StatusOr<Manifest> manifest = readManifest(*text, path);
+    if (!manifest.ok())
+      return manifest.status();
+    bundle.manifest_ = *std::move(manifest);
+    return checkDirectory(bundle.path_, bundle.manifest_);
+  }
+
+  absl::Status readModel() {
+    absl::StatusOr<std::string> text = bundle.readFile(kModelFile);
+    if (!text.ok())
+      return text.status();
+    auto parts = readModelJson(*text, file(kModelFile));
+    if (!parts.ok())
+      return parts.status();
+    bundle.model_ = parts->first;
+    bundle.options_ = parts->second;
+    return absl::OkStatus();
+  }
+
+  absl::Status readPlan() {
+    absl::StatusOr<std::string> text = bundle.readFile(kPlanFile);
+    if (!text.ok())
+      return text.status();
+    auto plan = PlanTables::parse(*text, file(kPlanFile), bundle.model_);
+    if (!plan.ok())
+      return plan.status();
+    bundle.plan_ = *std::move(plan);
+    if (absl::Status status =
+            checkOptions(bundle.options_, bundle.plan_, file(kPlanFile));
+        !status.ok())
+      return status;
+    return checkFileList(bundle.manifest_, bundle.plan_, file(kManifestFile));
+  }
+
+  absl::Status checkOtherFiles() {
+    for (const auto &[name, record] : bundle.manifest_.files)
+      if (name != kBlobFile && name != kModelFile && name != kPlanFile)
+        if (absl::Status status = bundle.readFile(name).status(); !status.ok())
+          return status;
+    return absl::OkStatus();
+  }
+
+  absl::Status mapBlob() {
+    if (!bundle.hasFile(kBlobFile))
+      return absl::OkStatus();
+    auto blob = mapFile(file(kBlobFile), bundle.plan_.blobBytes);
+    if (!blob.ok())
+      return blob.status();
+    bundle.blob_ = *blob;
+    return absl::OkStatus();
+  }
+};
+
+Bundle::~Bundle() { unmapFile(blob_); }
+
+absl::StatusOr<std::shared_ptr<Bundle>> Bundle::open(const std::string &path) {
+  std::shared_ptr<Bundle> bundle(new Bundle);
+  bundle->path_ = trimSlashes(path);
+  if (absl::Status status = BundleReader{*bundle}.read(); !status.ok())
+    return status;
+  return bundle;
+}
+
+absl::StatusOr<std::string> Bundle::readFile(const std::string &name) const {
+  auto record = manifest_.files.find(name);
+  std::string file = absl::StrCat(path_, "/", name);
+  if (record == manifest_.files.end())
+    return absl::NotFoundError(absl::StrCat(
+        file, ": found no such file in the manifest, expected it"));
+  absl::StatusOr<std::string> text = readWholeFile(file, kMaxFileBytes);
+  if (!text.ok())
+    return text.status();
+  absl::StatusOr<std::string> hash = sha256(*text);
+  if (!hash.ok())
+    return hash.status();
+  if (*hash != record->second.sha256)
+    return hashMismatch(file, *hash, record->second.sha256);
+  return text;
+}
+
+absl::Status
+Bundle::verify(const std::function<void(uint64_t, uint64_t)> &progress) const {
+  if (absl::Status status = checkDirectory(path_, manifest_); !status.ok())
+    return status;
+  uint64_t done = 0, total = 0;
+  for (const auto &[name, record] : manifest_.files)
+    total += record.bytes;
+  for (const auto &[name, record] : manifest_.files) {
+    Sha256 hash;
+    std::string file = absl::StrCat(path_, "/", name);
+    absl::Status status = streamFile(file, [&](std::span<const uint8_t> bytes) {
+      hash.update(bytes);
+      done += bytes.size();
+      if (progress)
+        progress(done, total);
+      return absl::OkStatus();
+    });
+    if (!status.ok())
+      return status;
+    absl::StatusOr<std::string> found = hash.finish();
+    if (!found.ok())
+      return found.status();
+    if (*found != record.sha256)
+      return hashMismatch(file, *found, record.sha256);
+  }
+  return absl::OkStatus();
+}
+
+} // namespace grok

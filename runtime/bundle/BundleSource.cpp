@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/Fragment.h"
+#include "runtime/bundle/Half.h"
+#include "runtime/bundle/PlanCheck.h"
+
+namespace grok {
+namespace {
+
+/// Which streamed matrix holds a tensor, and at which row.
+struct MatrixPlace {
+  MatrixKind kind;
+  uint32_t row;
+};
+
+/// The inverse of matrixRow, for the tensors that are parts of matrices.
+MatrixPlace matrixPlace(const ModelConfig &m, TensorKind tensor, uint32_t row) {
+  uint32_t dh = m.headDim, head = row / dh, r = row % dh;
+  uint32_t paired = 2 * (r % (dh / 2)) + r / (dh / 2);
+  switch (tensor) {
+  case TensorKind::kQuery:
+    return {MatrixKind::kQkv, head * dh + paired};
+  case TensorKind::kKey:
+    return {MatrixKind::kQkv, (m.numHeads + head) * dh + paired};
+  case TensorKind::kValue:
+    return {MatrixKind::kQkv, (m.numHeads + m.numKvHeads) * dh + row};
+  case TensorKind::kAttnOut:
+    return {MatrixKind::kAttnOut, row};
+  case TensorKind::kExpertGate:
+    return {MatrixKind::kGateUp, 2 * row};
+  case TensorKind::kExpertUp:
+    return {MatrixKind::kGateUp, 2 * row + 1};
+  case TensorKind::kExpertDown:
+    return {MatrixKind::kDown, row};
+  case TensorKind::kDenseGate:
+    return {MatrixKind::kDenseGateUp, 2 * row};
+  case TensorKind::kDenseUp:
+    return {MatrixKind::kDenseGateUp, 2 * row + 1};
+  case TensorKind::kDenseDown:
+    return {MatrixKind::kDenseDown, row};
+  default: // the head; the embedding when it is tied
+    return {MatrixKind::kHead, row};
+  }
+}
+
+/// Index among a layer's vectors of D floats, or -1 for other tensors.
+int vectorIndex(TensorKind kind) {
+  switch (kind) {
+  case TensorKind::kPreAttnNorm:
+    return 0;
+  case TensorKind::kPostAttnNorm:
+    return 1;
+  case TensorKind::kPreMoeNorm:
+    return 2;
+  case TensorKind::kPostMoeNorm:
+    return 3;
+  case TensorKind::kRouter:
+    return 4;
+  default:
+    return -1;
+  }
+}
+
+class BundleSource : public TensorSource {
+public:
+  explicit BundleSource(std::shared_ptr<Bundle> bundle)
+      : bundle_(std::move(bundle)) {
+    const PlanTables &plan = bundle_->plan();
+    owners_.resize(plan.matrices.size());
+    for (size_t i = 0; i < plan.matrices.size(); ++i) {
+      for (uint32_t s = 0; s < plan.slots; ++s)
+        if (plan.matrices[i].slots[s].tileCount)
+          owners_[i].push_back({plan.matrices[i].slots[s].tileBegin, s});
+      std::sort(owners_[i].begin(), owners_[i].end());
+    }
+  }
+
+  absl::Status readRow(const TensorId &id, uint32_t row,
+                       std::span<float> out) override {
+    if (absl::Status status = check(id, row, out.size()); !status.ok())
+      return status;
+    if (const uint8_t *floats = vectorAt(id, row)) {
+      std::memcpy(out.data(), floats, out.size_bytes());
+      return absl::OkStatus();
+    }
+    half_.resize(out.size());
+    if (absl::Status status = readStored(id, row, half_); !status.ok())
+      return status;
+    halfToFloat(bundle_->plan().dtype, half_, out.data());
+    return absl::OkStatus();
+  }
+
+  absl::Status readRow16(const TensorId &id, uint32_t row, DType dtype,
+                         std::span<uint16_t> out) override {
+    if (absl::Status status = check(id, row, out.size()); !status.ok())
+      return status;
+    if (dtype == bundle_->plan().dtype && !vectorAt(id, row))
+      return readStored(id, row, out);
+    return TensorSource::readRow16(id, row, dtype, out);
+  }
+
+private:
+  absl::Status check(const TensorId &id, uint32_t row, size_t columns) {
+    if (bundle_->blob().empty())
+      return absl::FailedPreconditionError(absl::StrCat(
+          bundle_->path(), ": found no weights in the bundle, expected "
+                           "weights.blob; fill it in with grokrun pack"));
+    const ModelConfig &model = bundle_->model();
+    TensorShape shape = tensorShape(model, id.kind);
+    bool there = row < shape.rows && columns == shape.columns &&
+                 id.layer < model.numLayers && id.expert < model.numExperts;
+    if (!there || (id.kind == TensorKind::kRouter && model.hash))
+      return absl::InternalError(
+          absl::StrCat("tensor '", tensorName(id), "': row ", row, " of ",
+                       columns, " columns asked of a [", shape.rows, ", ",
+                       shape.columns, "] tensor"));
+    limitPages(columns * 2);
+    return absl::OkStatus();
+  }
+
+  /// Where a float32 row lies; null for the 16-bit tensors.
+  const uint8_t *vectorAt(const TensorId &id, uint32_t row) const {
+    const PlanTables &plan = bundle_->plan();
+    uint64_t rowBytes = uint64_t(bundle_->model().hiddenSize) * sizeof(float);
+    const uint8_t *vectors = bundle_->blob().data() + plan.vectorsOffset;
+    if (id.kind == TensorKind::kFinalNorm)
+      return vectors + bundle_->model().numLayers * plan.vectorsLayerBytes;
+    int index = vectorIndex(id.kind);
+    if (index < 0)
+      return nullptr;
+    return vectors + id.layer * plan.vectorsLayerBytes +
+           (uint64_t(index) + row) * rowBytes;
+  }
+
+  absl::Status readStored(const TensorId &id, uint32_t row,
+                          std::span<uint16_t> out) {
+    const ModelConfig &model = bundle_->model();
+    if (id.kind == TensorKind::kTokenEmbedding && !model.tiedHead)
+      return readEmbedding(row, out);
+    MatrixPlace place = matrixPlace(model, id.kind, row);
+    const PlanTables &plan = bundle_->plan();
+    const PlanMatrix *matrix = plan.findMatrix(place.kind, id.expert);
+    if (!matrix)
+      return absl::NotFoundError(absl::StrCat(
+          bundle_->path(), ": found no tensor '", tensorName(id),
+          "', expected it for this plan; the bundle was compiled without "
+          "this expert, compile from the checkpoint instead"));
+    readMatrixRow(*matrix, place.row, id.layer, out);
+    return absl::OkStatus();
+  }
+
+  void readMatrixRow(const PlanMatrix &matrix, uint32_t row, uint32_t layer,
+                     std::span<uint16_t> out) const {
+    const PlanTables &plan = bundle_->plan();
+    uint32_t tile = row / kTileRows;
+    const SlotExtent &extent =
+        ownerOf(size_t(&matrix - plan.matrices.data()), tile);
+    uint64_t offset = extent.offset;
+    if (isPerLayer(matrix.kind))
+      offset += layer * plan.banks[extent.bank].layerStride;
+    const uint8_t *base =
+        bundle_->blob().data() + offset + row % kTileRows * kFragmentRowBytes;
+    for (uint32_t block = 0; block < matrix.steps; block += plan.blockSteps) {
+      const uint8_t *from =
+          base + fragmentIndex(tile - extent.tileBegin, block, extent.tileCount,
+                               matrix.steps, plan.blockSteps) *
+                     kFragmentBytes;
+      uint32_t end = std::min(matrix.steps, block + plan.blockSteps);
+      for (uint32_t step = block; step < end; ++step, from += kFragmentBytes)
+        copyFragmentRow(from, out.subspan(size_t(step) * kTileK));
+    }
+  }
+
+  /// The first 32 elements of `out`, or all if there are fewer: the rest of the
+  /// fragment is padding.
+  static void copyFragmentRow(const uint8_t *from, std::span<uint16_t> out) {
+    if (out.size() >= kTileK)
+      return permuteFragmentRow(from, out.data());
+    uint16_t elements[kTileK];
+    permuteFragmentRow(from, elements);
+    std::memcpy(out.data(), elements, out.size_bytes());
+  }
+
+  const SlotExtent &ownerOf(size_t matrix, uint32_t tile) const {
+    const auto &owners = owners_[matrix];
+    auto after = std::upper_bound(
+        owners.begin(), owners.end(), tile,
+        [](uint32_t t, const Owner &owner) { return t < owner.tileBegin; });
+    return bundle_->plan().matrices[matrix].slots[std::prev(after)->slot];
+  }
+
+  absl::Status readEmbedding(uint32_t row, std::span<uint16_t> out) const {
+    for (const EmbeddingExtent &extent : bundle_->plan().embedding) {
+      if (row < extent.rowBegin || row - extent.rowBegin >= extent.rowCount)
+        continue;
+      std::memcpy(out.data(),
+                  bundle_->blob().data() + extent.offset +
+                      uint64_t(row - extent.rowBegin) * out.size_bytes(),
+                  out.size_bytes());
+      return absl::OkStatus();
+    }
+    return absl::InternalError(
+        absl::StrCat("no slot holds row ", row, " of the embedding"));
+  }
+
+  /// A mapping's pages count as the process's memory until they are released.
+  void limitPages(uint64_t bytes) {
+    constexpr uint64_t kWindow = 64 << 20;
+    bytesRead_ += bytes;
+    if (bytesRead_ < kWindow)
+      return;
+    releasePages(bundle_->blob());
+    bytesRead_ = 0;
+  }
+
+  struct Owner {
+    uint32_t tileBegin, slot;
+    bool operator<(const Owner &other) const {
+      return tileBegin < other.tileBegin;
+    }
+  };
+
+  std::shared_ptr<Bundle> bundle_;
+  std::vector<std::vector<Owner>> owners_; // per matrix, by tile
+  std::vector<uint16_t> half_;
+  uint64_t bytesRead_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<TensorSource> bundleSource(std::shared_ptr<Bundle> bundle) {
+  return std::make_unique<BundleSource>(std::move(bundle));
+}
+
+} // namespace grok

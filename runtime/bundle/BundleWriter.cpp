@@ -1,0 +1,213 @@
+#include <cerrno>
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/BundleCheck.h"
+#include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/PlanCheck.h"
+#include "runtime/bundle/Sha256.h"
+
+namespace grok {
+namespace {
+
+std::span<const uint8_t> asBytes(const std::string &text) {
+  return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
+}
+
+/// Whether a bundle is at `path`; an error if something else is.
+absl::StatusOr<bool> findBundle(const std::string &path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT)
+      return false;
+    return systemError(path, "opening", errno);
+  }
+  constexpr const char *kRemedy =
+      ", expected a bundle or nothing; remove it or write elsewhere";
+  if (!S_ISDIR(info.st_mode))
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": found ", S_ISLNK(info.st_mode) ? "a symbolic link" : "a file",
+        kRemedy));
+  std::string file = absl::StrCat(path, "/", kManifestFile);
+  absl::StatusOr<std::string> text = readWholeFile(file, 1 << 30);
+  if (!text.ok())
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": found a directory without a readable manifest.json", kRemedy));
+  absl::StatusOr<Manifest> manifest = readManifest(*text, file);
+  if (!manifest.ok())
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": found what is no bundle of this release", kRemedy,
+                     " (", manifest.status().message(), ")"));
+  // Damaged files may be replaced, files of someone else may not.
+  absl::StatusOr<std::vector<std::string>> names = listDirectory(path);
+  if (!names.ok())
+    return names.status();
+  for (const std::string &name : *names) {
+    std::string entry = absl::StrCat(path, "/", name);
+    if (name != kManifestFile && !manifest->files.count(name))
+      return absl::FailedPreconditionError(absl::StrCat(
+          entry, ": found a file that is not the bundle's", kRemedy));
+    if (absl::Status s = regularFileSize(entry).status(); !s.ok())
+      return s;
+  }
+  return true;
+}
+
+/// Fills a staged directory, keeping sizes and hashes for the manifest.
+class StagedBundle {
+public:
+  explicit StagedBundle(std::string path) : path_(std::move(path)) {}
+  absl::Status create() { return directory_.create(path_); }
+  absl::Status commit(bool replace) { return directory_.commit(replace); }
+  const std::map<std::string, FileRecord> &files() const { return files_; }
+
+  absl::Status addFile(const std::string &name, const std::string &text) {
+    FileWriter out;
+    if (absl::Status s = out.create(place(name), 0); !s.ok())
+      return s;
+    if (absl::Status s = out.write(asBytes(text)); !s.ok())
+      return s;
+    if (absl::Status s = out.close(); !s.ok())
+      return s;
+    absl::StatusOr<std::string> hash = sha256(text);
+    if (!hash.ok())
+      return hash.status();
+    files_[name] = {text.size(), *hash};
+    return absl::OkStatus();
+  }
+
+  absl::Status addBlob(const BundleContents &contents, TensorSource &weights,
+                       const ProgressFn &progress) {
+    uint64_t total = contents.plan.blobBytes, done = 0;
+    FileWriter out;
+    if (absl::Status s = out.create(place(kBlobFile), total); !s.ok())
+      return s;
+    Sha256 hash;
+    auto sink = [&](std::span<const uint8_t> bytes) {
+      hash.update(bytes);
+      done += bytes.size();
+      absl::Status status = out.write(bytes);
+      if (progress)
+        progress(done, total);
+      return status;
+    };
+    if (absl::Status s = packBlob(contents.model, contents.plan, weights, sink);
+        !s.ok())
+      return s;
+    if (absl::Status s = out.close(); !s.ok())
+      return s;
+    absl::StatusOr<std::string> digest = hash.finish();
+    if (!digest.ok())
+      return digest.status();
+    files_[kBlobFile] = {done, *digest};
+    return absl::OkStatus();
+  }
+
+private:
+  std::string place(const std::string &name) const {
+    return absl::StrCat(directory_.path(), "/", name);
+  }
+  std::string path_;
+  StagedDirectory directory_;
+  std::map<std::string, FileRecord> files_;
+};
+
+bool isReserved(const std::string &name) {
+  return name == kManifestFile || name == kModelFile || name == kPlanFile ||
+         name == kBlobFile;
+}
+
+absl::Status checkContents(const BundleContents &contents, bool hasWeights) {
+  if (absl::Status s = contents.model.validate(); !s.ok())
+    return s;
+  if (absl::Status s = checkPlan(contents.plan, contents.model, kPlanFile);
+      !s.ok())
+    return s;
+  if (absl::Status s = checkOptions(contents.options, contents.plan, kPlanFile);
+      !s.ok())
+    return s;
+  for (const auto &[name, text] : contents.files)
+    if (!isFileName(name) || isReserved(name))
+      return absl::InvalidArgumentError(absl::StrCat(
+          "file '", name, "': found a name that a bundle's file cannot have"));
+  bool needsBlob = contents.manifest.weights.kind == WeightsRecipe::Kind::kBlob;
+  bool needsNone = contents.manifest.weights.kind == WeightsRecipe::Kind::kNone;
+  if ((needsBlob && !hasWeights) || (needsNone && hasWeights))
+    return absl::InternalError(
+        "the weights recipe and the given weights don't agree");
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::Status writeBundle(const std::string &givenPath,
+                         const BundleContents &contents, TensorSource *weights,
+                         const ProgressFn &progress) {
+  std::string path = trimSlashes(givenPath);
+  if (path.empty())
+    return absl::InvalidArgumentError("found an empty bundle path");
+  if (absl::Status s = checkContents(contents, weights); !s.ok())
+    return s;
+  absl::StatusOr<bool> exists = findBundle(path);
+  if (!exists.ok())
+    return exists.status();
+  StagedBundle staged(path);
+  if (absl::Status s = staged.create(); !s.ok())
+    return s;
+  for (const auto &[name, text] : contents.files)
+    if (absl::Status s = staged.addFile(name, text); !s.ok())
+      return s;
+  if (absl::Status s = staged.addFile(
+          kModelFile, writeModelJson(contents.model, contents.options));
+      !s.ok())
+    return s;
+  if (absl::Status s = staged.addFile(kPlanFile, contents.plan.serialize());
+      !s.ok())
+    return s;
+  if (weights)
+    if (absl::Status s = staged.addBlob(contents, *weights, progress); !s.ok())
+      return s;
+  Manifest manifest = contents.manifest;
+  manifest.files = staged.files();
+  if (absl::Status s = checkFileList(manifest, contents.plan, kManifestFile);
+      !s.ok())
+    return s;
+  absl::StatusOr<std::string> text = writeManifest(manifest);
+  if (!text.ok())
+    return text.status();
+  if (absl::Status s = staged.addFile(kManifestFile, *text); !s.ok())
+    return s;
+  return staged.commit(*exists);
+}
+
+absl::Status packBundle(const std::string &path, TensorSource &weights,
+                        WeightsRecipe recipe, const ProgressFn &progress) {
+  if (recipe.kind == WeightsRecipe::Kind::kNone)
+    return absl::InternalError("packing needs weights");
+  absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(path);
+  if (!bundle.ok())
+    return bundle.status();
+  if ((*bundle)->hasFile(kBlobFile))
+    return absl::FailedPreconditionError(absl::StrCat(
+        (*bundle)->path(), ": found a bundle that has its weights, expected "
+                           "one without weights.blob"));
+  BundleContents contents{(*bundle)->model(),
+                          (*bundle)->options(),
+                          (*bundle)->plan(),
+                          (*bundle)->manifest(),
+                          {}};
+  contents.manifest.weights = recipe;
+  for (const auto &[name, record] : (*bundle)->manifest().files) {
+    if (isReserved(name))
+      continue;
+    absl::StatusOr<std::string> text = (*bundle)->readFile(name);
+    if (!text.ok())
+      return text.status();
+    contents.files[name] = *std::move(text);
+  }
+  return writeBundle(path, contents, &weights, progress);
+}
+
+} // namespace grok

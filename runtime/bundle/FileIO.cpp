@@ -1,0 +1,264 @@
+#include "runtime/bundle/FileIO.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace grok {
+namespace {
+
+constexpr size_t kPieceBytes = 4 << 20;
+
+/// A descriptor that closes itself.
+struct Descriptor {
+  int fd = -1;
+  explicit Descriptor(int f) : fd(f) {}
+  ~Descriptor() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+  Descriptor(const Descriptor &) = delete;
+};
+
+const char *kindName(mode_t mode) {
+  if (S_ISDIR(mode))
+    return "a directory";
+  if (S_ISLNK(mode))
+    return "a symbolic link";
+  return "a special file";
+}
+
+absl::StatusOr<size_t> readSome(int fd, const std::string &path, char *out,
+                                size_t bytes) {
+  while (true) {
+    ssize_t got = ::read(fd, out, bytes);
+    if (got >= 0)
+      return size_t(got);
+    if (errno != EINTR)
+      return systemError(path, "reading", errno);
+  }
+}
+
+absl::Status syncDirectory(const std::string &path) {
+  Descriptor d(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems know no fsync of directories; that is no fault.
+  if (d.fd < 0 || (::fsync(d.fd) != 0 && errno != EINVAL))
+    return systemError(path, "writing to disk", errno);
+  return absl::OkStatus();
+}
+
+std::string parentOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  if (slash == path.npos)
+    return ".";
+  return slash ? path.substr(0, slash) : "/";
+}
+
+/// Removes a directory of plain files.
+void removeFlatDirectory(const std::string &path) {
+  if (auto names = listDirectory(path); names.ok())
+    for (const std::string &name : *names)
+      ::unlink(absl::StrCat(path, "/", name).c_str());
+  ::rmdir(path.c_str());
+}
+
+} // namespace
+
+absl::Status systemError(const std::string &path, const std::string &doing,
+                         int error) {
+  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", doing));
+}
+
+absl::StatusOr<uint64_t> regularFileSize(const std::string &path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0)
+    return systemError(path, "opening", errno);
+  if (!S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": found ", kindName(info.st_mode), ", expected a file"));
+  return uint64_t(info.st_size);
+}
+
+absl::StatusOr<std::string> readWholeFile(const std::string &path,
+                                          uint64_t limit) {
+  absl::StatusOr<uint64_t> bytes = regularFileSize(path);
+  if (!bytes.ok())
+    return bytes.status();
+  if (*bytes > limit)
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": found ", *bytes, " bytes, expected at most ", limit));
+  Descriptor d(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (d.fd < 0)
+    return systemError(path, "opening", errno);
+  std::string text(size_t(*bytes), '\0');
+  for (size_t at = 0; at < text.size();) {
+    absl::StatusOr<size_t> got =
+        readSome(d.fd, path, text.data() + at, text.size() - at);
+    if (!got.ok())
+      return got.status();
+    if (*got == 0)
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": became shorter while it was read"));
+    at += *got;
+  }
+  return text;
+}
+
+absl::Status
+streamFile(const std::string &path,
+           const std::function<absl::Status(std::span<const uint8_t>)> &sink) {
+  Descriptor d(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (d.fd < 0)
+    return systemError(path, "opening", errno);
+  ::posix_fadvise(d.fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+  std::vector<uint8_t> piece(kPieceBytes);
+  while (true) {
+    absl::StatusOr<size_t> got = readSome(
+        d.fd, path, reinterpret_cast<char *>(piece.data()), piece.size());
+    if (!got.ok())
+      return got.status();
+    if (*got == 0)
+      return absl::OkStatus();
+    if (absl::Status status = sink({piece.data(), *got}); !status.ok())
+      return status;
+  }
+}
+
+absl::StatusOr<std::span<const uint8_t>> mapFile(const std::string &path,
+                                                 uint64_t bytes) {
+  if (bytes == 0)
+    return std::span<const uint8_t>();
+  Descriptor d(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (d.fd < 0)
+    return systemError(path, "opening", errno);
+  struct stat info;
+  if (::fstat(d.fd, &info) != 0)
+    return systemError(path, "opening", errno);
+  if (uint64_t(info.st_size) != bytes)
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": found ", info.st_size, " bytes, expected ", bytes));
+  void *at = ::mmap(nullptr, size_t(bytes), PROT_READ, MAP_SHARED, d.fd, 0);
+  if (at == MAP_FAILED)
+    return systemError(path, "mapping", errno);
+  return std::span(static_cast<const uint8_t *>(at), size_t(bytes));
+}
+
+void unmapFile(std::span<const uint8_t> bytes) {
+  if (!bytes.empty())
+    ::munmap(const_cast<uint8_t *>(bytes.data()), bytes.size());
+}
+
+void releasePages(std::span<const uint8_t> bytes) {
+  if (!bytes.empty())
+    ::madvise(const_cast<uint8_t *>(bytes.data()), bytes.size(), MADV_DONTNEED);
+}
+
+absl::StatusOr<std::vector<std::string>>
+listDirectory(const std::string &path) {
+  DIR *directory = ::opendir(path.c_str());
+  if (!directory)
+    return systemError(path, "opening", errno);
+  std::vector<std::string> names;
+  while (dirent *entry = ::readdir(directory)) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..")
+      names.push_back(name);
+  }
+  ::closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+FileWriter::~FileWriter() {
+  if (file_ >= 0)
+    ::close(file_);
+}
+
+absl::Status FileWriter::create(const std::string &path, uint64_t bytes) {
+  path_ = path;
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file_ < 0)
+    return systemError(path, "creating", errno);
+  if (bytes && ::fallocate(file_, 0, 0, off_t(bytes)) != 0 && errno == ENOSPC) {
+    struct statvfs fs;
+    uint64_t available =
+        ::fstatvfs(file_, &fs) == 0 ? uint64_t(fs.f_bavail) * fs.f_frsize : 0;
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": needs ", bytes, " bytes, ", available,
+                     " are available on the disk"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::write(std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    ssize_t put = ::write(file_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      return systemError(path_, "writing", errno);
+    bytes = bytes.subspan(size_t(put));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::close() {
+  bool synced = ::fsync(file_) == 0;
+  int error = errno;
+  bool closed = ::close(file_) == 0;
+  if (synced && !closed)
+    error = errno;
+  file_ = -1;
+  if (!synced || !closed)
+    return systemError(path_, "writing", error);
+  return absl::OkStatus();
+}
+
+StagedDirectory::~StagedDirectory() {
+  if (!staged_.empty())
+    removeFlatDirectory(staged_);
+}
+
+absl::Status StagedDirectory::create(const std::string &path) {
+  target_ = path;
+  std::string staged = absl::StrCat(path, ".tmp-", ::getpid());
+  // What an earlier process of this number left.
+  removeFlatDirectory(staged);
+  if (::mkdir(staged.c_str(), 0777) != 0)
+    return systemError(staged, "creating", errno);
+  staged_ = staged;
+  return absl::OkStatus();
+}
+
+absl::Status StagedDirectory::commit(bool replace) {
+  if (absl::Status status = syncDirectory(staged_); !status.ok())
+    return status;
+  if (replace && ::renameat2(AT_FDCWD, staged_.c_str(), AT_FDCWD,
+                             target_.c_str(), RENAME_EXCHANGE) == 0) {
+    // The old bundle has the temporary name now and goes with it.
+    return syncDirectory(parentOf(target_));
+  }
+  std::string old = absl::StrCat(target_, ".old-", ::getpid());
+  if (replace && ::rename(target_.c_str(), old.c_str()) != 0)
+    return systemError(target_, "replacing", errno);
+  if (::rename(staged_.c_str(), target_.c_str()) != 0) {
+    int error = errno;
+    if (replace)
+      ::rename(old.c_str(), target_.c_str());
+    return systemError(target_, "putting into place", error);
+  }
+  staged_.clear();
+  if (replace)
+    removeFlatDirectory(old);
+  return syncDirectory(parentOf(target_));
+}
+
+} // namespace grok

@@ -1,0 +1,80 @@
+// Files of a bundle: read whole, mapped, or written so that they are whole or
+// absent.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace grok {
+
+using ProgressFn = std::function<void(uint64_t done, uint64_t total)>;
+
+/// "PATH: DOING: the system's reason", with a code that fits errno.
+absl::Status systemError(const std::string &path, const std::string &doing,
+                         int error);
+
+/// Bytes of a regular file that is no symbolic link; anything else at `path`
+/// is an error that says what it is.
+absl::StatusOr<uint64_t> regularFileSize(const std::string &path);
+
+/// A file's text; FailedPrecondition if it has more than `limit` bytes.
+absl::StatusOr<std::string> readWholeFile(const std::string &path,
+                                          uint64_t limit);
+
+/// Passes a file's bytes in order to `sink`, in pieces of a few MiB.
+absl::Status
+streamFile(const std::string &path,
+           const std::function<absl::Status(std::span<const uint8_t>)> &sink);
+
+/// Read-only memory map of a file of `bytes` bytes.
+absl::StatusOr<std::span<const uint8_t>> mapFile(const std::string &path,
+                                                 uint64_t bytes);
+void unmapFile(std::span<const uint8_t> bytes);
+/// Takes a mapping's pages out of the process; the system keeps them cached.
+void releasePages(std::span<const uint8_t> bytes);
+
+/// Names in a directory, sorted, without "." and "..".
+absl::StatusOr<std::vector<std::string>> listDirectory(const std::string &path);
+
+/// A new file that is written front to back.
+class FileWriter {
+public:
+  FileWriter() = default;
+  ~FileWriter();
+  FileWriter(const FileWriter &) = delete;
+  /// Creates the file; it must not be there. Space for `bytes` is reserved
+  /// where the file system can do that.
+  absl::Status create(const std::string &path, uint64_t bytes);
+  absl::Status write(std::span<const uint8_t> bytes);
+  /// Everything is on the disk when it returns.
+  absl::Status close();
+
+private:
+  std::string path_;
+  int file_ = -1;
+};
+
+/// A directory that is filled beside its place and then renamed: PATH.tmp-PID.
+class StagedDirectory {
+public:
+  StagedDirectory() = default;
+  ~StagedDirectory(); // removes what was not committed
+  StagedDirectory(const StagedDirectory &) = delete;
+  absl::Status create(const std::string &path);
+  const std::string &path() const { return staged_; }
+  /// Puts the directory into its place; `replace`: one is there, which goes
+  /// away afterwards.
+  absl::Status commit(bool replace);
+
+private:
+  std::string target_, staged_;
+};
+
+} // namespace grok

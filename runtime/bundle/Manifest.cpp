@@ -1,0 +1,259 @@
+#include "runtime/bundle/Manifest.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/bundle/JsonReader.h"
+#include "runtime/bundle/ModelJson.h"
+#include "runtime/bundle/Names.h"
+
+namespace grok {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kFormat = "grok-bundle";
+
+Words<WeightsRecipe::Kind> weightsWords() {
+  return {{"blob", WeightsRecipe::Kind::kBlob},
+          {"none", WeightsRecipe::Kind::kNone},
+          {"synthetic", WeightsRecipe::Kind::kSynthetic}};
+}
+
+Json optionsToJson(const CompileOptions &o) {
+  return {{"dtype", std::string(wordFor(o.dtype))},
+          {"activations", std::string(wordFor(o.activations))},
+          {"sm_policy", std::string(wordFor(o.smPolicy))},
+          {"bank_policy", std::string(wordFor(o.bankPolicy))},
+          {"max_batch", o.maxBatch},
+          {"max_seq", o.maxSeq},
+          {"keep_unreachable", o.keepUnreachable},
+          {"pruning_ratio", o.pruningRatio},
+          {"histogram", o.histogram}};
+}
+
+absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
+                                               const std::string &pointer,
+                                               const ModelConfig &model) {
+  CompileOptions o;
+  json::ObjectReader in(document, pointer);
+  in.choice("dtype", o.dtype, dtypeWords());
+  in.choice("activations", o.activations, activationsWords());
+  in.choice("sm_policy", o.smPolicy, smPolicyWords());
+  in.choice("bank_policy", o.bankPolicy, bankPolicyWords());
+  in.u32("max_batch", o.maxBatch);
+  in.u32("max_seq", o.maxSeq);
+  in.boolean("keep_unreachable", o.keepUnreachable);
+  in.number("pruning_ratio", o.pruningRatio);
+  if (in.ok() && !(o.pruningRatio >= 0 && o.pruningRatio <= 1))
+    in.fail("pruning_ratio", absl::StrCat(o.pruningRatio), "0 .. 1");
+  if (const Json *histogram = in.member("histogram")) {
+    bool counts = histogram->is_array() &&
+                  (histogram->empty() || histogram->size() == model.numExperts);
+    for (const Json &count : *histogram)
+      if ((counts = counts && count.is_number_unsigned()))
+        o.histogram.push_back(count.get<uint64_t>());
+    if (!counts)
+      in.fail("histogram", json::describe(*histogram),
+              absl::StrCat("no count or one for each of the ", model.numExperts,
+                           " experts"));
+  }
+  if (absl::Status status = in.finish(); !status.ok())
+    return status;
+  return o;
+}
+
+/// The object that a canonical text holds; an empty text is an empty object.
+absl::StatusOr<Json> embedded(const std::string &text, const char *what) {
+  if (text.empty())
+    return Json::object();
+  absl::StatusOr<json::Document> document = json::parse(text, what);
+  if (!document.ok())
+    return document.status();
+  if (!document->root.is_object())
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": found ", json::describe(document->root),
+                     ", expected a JSON object"));
+  return std::move(document->root);
+}
+
+std::string canonical(const Json &value) { return value.dump(2) + "\n"; }
+
+bool isHash(const std::string &text) {
+  return text.size() == 64 &&
+         text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+absl::Status readFiles(const json::Document &document, Manifest &manifest) {
+  const Json &files = document.root["files"];
+  if (!files.is_object())
+    return absl::InvalidArgumentError(
+        absl::StrCat(document.place("/files"), ": key 'files': found ",
+                     json::describe(files), ", expected an object"));
+  for (const auto &[name, value] : files.items()) {
+    // A name with a '/' would need escaping in the pointer below.
+    if (!isFileName(name) || name == kManifestFile)
+      return absl::InvalidArgumentError(
+          absl::StrCat(document.place("/files"), ": found a file name ",
+                       json::describe(Json(name)),
+                       ", expected letters, digits, '.', '_' and '-', and not "
+                       "the manifest"));
+    FileRecord record;
+    json::ObjectReader in(document, absl::StrCat("/files/", name));
+    in.u64("bytes", record.bytes);
+    in.string("sha256", record.sha256);
+    if (in.ok() && !isHash(record.sha256))
+      in.fail("sha256", "something else", "64 lower-case hex digits");
+    if (absl::Status status = in.finish(); !status.ok())
+      return status;
+    manifest.files[name] = record;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status readWeights(const json::Document &document,
+                         WeightsRecipe &weights) {
+  json::ObjectReader in(document, "/weights");
+  in.choice("kind", weights.kind, weightsWords());
+  if (weights.kind == WeightsRecipe::Kind::kSynthetic)
+    in.u64("seed", weights.seed);
+  return in.finish();
+}
+
+absl::Status readTarget(const json::Document &document, TargetRecord &target) {
+  json::ObjectReader in(document, "/target");
+  in.string("name", target.name);
+  const Json *description = in.member("description");
+  if (description && !description->is_object())
+    in.fail("description", json::describe(*description), "an object");
+  else if (description)
+    target.json = canonical(*description);
+  return in.finish();
+}
+
+/// The format's name and version, before anything that a newer format may have
+/// changed.
+absl::Status checkFormat(const json::Document &document) {
+  const Json &root = document.root;
+  auto format = root.is_object() ? root.find("format") : root.end();
+  if (!root.is_object() || format == root.end() || *format != kFormat)
+    return absl::InvalidArgumentError(
+        absl::StrCat(document.file, ": found no \"format\": \"",
+                     std::string(kFormat), "\", expected a bundle's manifest"));
+  auto version = root.find("format_version");
+  if (version == root.end() || !version->is_number_unsigned())
+    return absl::InvalidArgumentError(absl::StrCat(
+        document.place("/format_version"),
+        ": key 'format_version': found no number, expected an integer"));
+  uint64_t number = version->get<uint64_t>();
+  if (number > kBundleFormatVersion)
+    return absl::FailedPreconditionError(absl::StrCat(
+        document.place("/format_version"), ": found bundle format ", number,
+        ", expected at most ", kBundleFormatVersion,
+        "; a newer release wrote this bundle, read it with that one"));
+  if (number < kBundleFormatVersion)
+    return absl::InvalidArgumentError(absl::StrCat(
+        document.place("/format_version"), ": found bundle format ", number,
+        ", expected 1 or later"));
+  return absl::OkStatus();
+}
+
+} // namespace
+
+bool isFileName(std::string_view name) {
+  return !name.empty() && name.size() <= 128 && name[0] != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+         });
+}
+
+std::string writeModelJson(const ModelConfig &model,
+                           const CompileOptions &options) {
+  return canonical({{"config", modelConfigToJson(model)},
+                    {"options", optionsToJson(options)}});
+}
+
+absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
+readModelJson(std::string_view text, std::string_view file) {
+  absl::StatusOr<json::Document> document = json::parse(text, file);
+  if (!document.ok())
+    return document.status();
+  json::ObjectReader in(*document, "");
+  in.member("config");
+  in.member("options");
+  if (absl::Status status = in.finish(); !status.ok())
+    return status;
+  absl::StatusOr<ModelConfig> model = modelConfigFromJson(*document, "/config");
+  if (!model.ok())
+    return model.status();
+  absl::StatusOr<CompileOptions> options =
+      optionsFromJson(*document, "/options", *model);
+  if (!options.ok())
+    return options.status();
+  return std::pair(*model, *options);
+}
+
+absl::StatusOr<std::string> writeManifest(const Manifest &m) {
+  absl::StatusOr<Json> target = embedded(m.target.json, "target description");
+  if (!target.ok())
+    return target.status();
+  absl::StatusOr<Json> prediction = embedded(m.predictionJson, "prediction");
+  if (!prediction.ok())
+    return prediction.status();
+  Json weights = {{"kind", ""}};
+  for (auto [word, kind] : weightsWords())
+    if (kind == m.weights.kind)
+      weights["kind"] = std::string(word);
+  if (m.weights.kind == WeightsRecipe::Kind::kSynthetic)
+    weights["seed"] = m.weights.seed;
+  Json files = Json::object();
+  for (const auto &[name, record] : m.files)
+    files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
+  return canonical(
+      {{"format", std::string(kFormat)},
+       {"format_version", m.formatVersion},
+       {"compiler_version", m.compilerVersion},
+       {"target", {{"name", m.target.name}, {"description", *target}}},
+       {"sm", m.sm},
+       {"ptx_version", m.ptxVersion},
+       {"minimum_driver", m.minimumDriver},
+       {"weights", weights},
+       {"prediction", *prediction},
+       {"files", files}});
+}
+
+absl::StatusOr<Manifest> readManifest(std::string_view text,
+                                      std::string_view file) {
+  absl::StatusOr<json::Document> document = json::parse(text, file);
+  if (!document.ok())
+    return document.status();
+  if (absl::Status status = checkFormat(*document); !status.ok())
+    return status;
+  Manifest m;
+  json::ObjectReader in(*document, "");
+  in.member("format");
+  in.u32("format_version", m.formatVersion);
+  in.string("compiler_version", m.compilerVersion);
+  in.u32("sm", m.sm);
+  in.string("ptx_version", m.ptxVersion);
+  in.u32("minimum_driver", m.minimumDriver);
+  in.member("target");
+  in.member("weights");
+  in.member("files");
+  const Json *prediction = in.member("prediction");
+  if (prediction && !prediction->is_object())
+    in.fail("prediction", json::describe(*prediction), "an object");
+  if (absl::Status status = in.finish(); !status.ok())
+    return status;
+  m.predictionJson = canonical(*prediction);
+  if (absl::Status status = readTarget(*document, m.target); !status.ok())
+    return status;
+  if (absl::Status status = readWeights(*document, m.weights); !status.ok())
+    return status;
+  if (absl::Status status = readFiles(*document, m); !status.ok())
+    return status;
+  return m;
+}
+
+} // namespace grok

@@ -1,0 +1,36 @@
+// The two JSON files of a bundle: model.json and manifest.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "runtime/bundle/Bundle.h"
+
+namespace grok {
+
+inline constexpr const char *kManifestFile = "manifest.json";
+inline constexpr const char *kModelFile = "model.json";
+inline constexpr const char *kPlanFile = "plan.bin";
+inline constexpr const char *kBlobFile = "weights.blob";
+inline constexpr const char *kDecodeFile = "decode.ptx";
+
+/// {"config": ..., "options": ...}, canonical.
+std::string writeModelJson(const ModelConfig &model,
+                           const CompileOptions &options);
+absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
+readModelJson(std::string_view text, std::string_view file);
+
+/// Canonical JSON. InvalidArgument if the target's or the prediction's text is
+/// no JSON object.
+absl::StatusOr<std::string> writeManifest(const Manifest &manifest);
+/// FailedPrecondition if a newer release wrote it.
+absl::StatusOr<Manifest> readManifest(std::string_view text,
+                                      std::string_view file);
+
+/// True for what may be the name of a bundle's file: letters, digits, '.', '_'
+/// and '-', not beginning with '.'.
+bool isFileName(std::string_view name);
+
+} // namespace grok

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/bundle/BlobWalk.h"
+#include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/Fragment.h"
+#include "runtime/bundle/PlanCheck.h"
+
+namespace grok {
+namespace {
+
+using Sink = std::function<absl::Status(std::span<const uint8_t>)>;
+
+/// Writes a blob front to back. It holds one group of tiles at a time.
+class BlobPacker {
+public:
+  BlobPacker(const ModelConfig &model, const PlanTables &plan,
+             TensorSource &source, const Sink &sink)
+      : model_(model), plan_(plan), source_(source), sink_(sink) {}
+
+  absl::Status pack() {
+    auto visit = [this](const BlobPart &part) { return packPart(part); };
+    if (absl::Status status = forEachBlobPart(model_, plan_, visit);
+        !status.ok())
+      return status;
+    return padTo(plan_.blobBytes);
+  }
+
+private:
+  absl::Status packPart(const BlobPart &part) {
+    if (absl::Status status = padTo(part.offset); !status.ok())
+      return status;
+    switch (part.kind) {
+    case BlobPart::Kind::kExtent:
+      return packExtent(plan_.matrices[part.matrix],
+                        plan_.matrices[part.matrix].slots[part.slot],
+                        part.layer);
+    case BlobPart::Kind::kEmbedding:
+      return packEmbedding(plan_.embedding[part.slot]);
+    case BlobPart::Kind::kVectors:
+      return packVectors();
+    }
+    return absl::InternalError("a blob part of an unknown kind");
+  }
+
+  absl::Status emit(std::span<const uint8_t> bytes) {
+    at_ += bytes.size();
+    return sink_(bytes);
+  }
+  template <typename T> absl::Status emit(const std::vector<T> &values) {
+    return emit({reinterpret_cast<const uint8_t *>(values.data()),
+                 values.size() * sizeof(T)});
+  }
+
+  absl::Status padTo(uint64_t offset) {
+    static constexpr uint8_t kZeros[65536] = {};
+    while (at_ < offset) {
+      auto bytes = std::min<uint64_t>(offset - at_, sizeof(kZeros));
+      if (absl::Status status = emit({kZeros, size_t(bytes)}); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status packExtent(const PlanMatrix &matrix, const SlotExtent &extent,
+                          uint32_t layer) {
+    MatrixShape shape = matrixShape(model_, matrix.kind);
+    row_.assign(uint64_t(matrix.steps) * kTileK, 0); // padding of k stays zero
+    for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
+      uint32_t tiles = std::min(extent.tileCount - first, kGroupTiles);
+      group_.resize(uint64_t(tiles) * matrix.steps * kFragmentBytes);
+      uint32_t begin = (extent.tileBegin + first) * kTileRows;
+      for (uint32_t r = 0; r < tiles * kTileRows; ++r)
+        if (absl::Status status =
+                packRow(matrix, shape, begin + r, layer, tiles, r);
+            !status.ok())
+          return status;
+      if (absl::Status status = emit(group_); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  }
+
+  /// Row `r` of the group of `tiles` tiles in group_: row `row` of the matrix.
+  absl::Status packRow(const PlanMatrix &matrix, const MatrixShape &shape,
+                       uint32_t row, uint32_t layer, uint32_t tiles,
+                       uint32_t r) {
+    uint8_t *out = group_.data() + r % kTileRows * kFragmentRowBytes;
+    bool padding = row >= shape.rows;
+    if (!padding) {
+      TensorRow from = matrixRow(model_, matrix.kind, row);
+      if (model_.tiedHead && from.tensor == TensorKind::kHead)
+        from.tensor = TensorKind::kTokenEmbedding;
+      TensorId id{from.tensor, isPerLayer(matrix.kind) ? layer : 0,
+                  matrix.expert};
+      if (absl::Status status = source_.readRow16(
+              id, from.row, plan_.dtype, std::span(row_).first(shape.k));
+          !status.ok())
+        return status;
+    }
+    for (uint32_t block = 0; block < matrix.steps; block += plan_.blockSteps) {
+      uint32_t steps = std::min(matrix.steps - block, plan_.blockSteps);
+      uint8_t *to = out + fragmentIndex(r / kTileRows, block, tiles,
+                                        matrix.steps, plan_.blockSteps) *
+                              kFragmentBytes;
+      const uint16_t *from = row_.data() + uint64_t(block) * kTileK;
+      for (uint32_t step = 0; step < steps; ++step, to += kFragmentBytes) {
+        if (padding)
+          std::memset(to, 0, kFragmentRowBytes);
+        else
+          permuteFragmentRow(from + step * kTileK, to);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status packEmbedding(const EmbeddingExtent &extent) {
+    row_.resize(model_.hiddenSize);
+    for (uint32_t r = 0; r < extent.rowCount; ++r) {
+      if (absl::Status status =
+              source_.readRow16({TensorKind::kTokenEmbedding, 0, 0},
+                                extent.rowBegin + r, plan_.dtype, row_);
+          !status.ok())
+        return status;
+      if (absl::Status status = emit(row_); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status packVector(TensorKind kind, uint32_t layer, uint32_t row) {
+    vector_.resize(model_.hiddenSize);
+    if (absl::Status status = source_.readRow({kind, layer, 0}, row, vector_);
+        !status.ok())
+      return status;
+    return emit(vector_);
+  }
+
+  absl::Status packVectors() {
+    for (uint32_t layer = 0; layer < model_.numLayers; ++layer) {
+      for (TensorKind kind :
+           {TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm,
+            TensorKind::kPreMoeNorm, TensorKind::kPostMoeNorm})
+        if (absl::Status status = packVector(kind, layer, 0); !status.ok())
+          return status;
+      for (uint32_t e = 0; e < (model_.hash ? 0 : model_.numExperts); ++e)
+        if (absl::Status status = packVector(TensorKind::kRouter, layer, e);
+            !status.ok())
+          return status;
+      if (absl::Status status = padTo(plan_.vectorsOffset +
+                                      (layer + 1) * plan_.vectorsLayerBytes);
+          !status.ok())
+        return status;
+    }
+    return packVector(TensorKind::kFinalNorm, 0, 0);
+  }
+
+  const ModelConfig &model_;
+  const PlanTables &plan_;
+  TensorSource &source_;
+  const Sink &sink_;
+  uint64_t at_ = 0; // bytes emitted
+  std::vector<uint16_t> row_;
+  std::vector<uint8_t> group_;
+  std::vector<float> vector_;
+};
+
+} // namespace
+
+absl::Status packBlob(const ModelConfig &model, const PlanTables &plan,
+                      TensorSource &weights, const Sink &sink) {
+  if (absl::Status status = checkPlan(plan, model, "plan"); !status.ok())
+    return status;
+  return BlobPacker(model, plan, weights, sink).pack();
+}
+
+} // namespace grok
