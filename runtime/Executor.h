@@ -66,5 +66,8 @@ absl::StatusOr<LoadLimits> resolveLimits(const LoadLimits &asked, const ModelCon
 absl::StatusOr<std::unique_ptr<Executor>> createCpuExecutor(const Bundle &bundle, const LoadLimits &limits);
 /// `device`: ordinal of the CUDA device.
 absl::StatusOr<std::unique_ptr<Executor>> createCudaExecutor(const Bundle &bundle, const LoadLimits &limits, int device);
+/// A target description (the JSON text of a targets/ file) of the CUDA device that is there. Unavailable without a driver
+/// or such a device.
+absl::StatusOr<std::string> probeCudaTarget(int device);
 
 } // namespace grok

@@ -1,0 +1,45 @@
+/* The C interface of a tokenizer plugin: what grokrun looks up in the shared
+ * object. SentencePiece itself exports C++ only. */
+#ifndef GROK_RUNTIME_TOKENIZER_PLUGIN_H
+#define GROK_RUNTIME_TOKENIZER_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GROK_TOKENIZER_VERSION 1
+
+/* A piece of text or a list of ids, or an error message, owned by the caller
+ * who frees it with `release`. */
+typedef struct grok_tokenizer_result {
+  char *error; /* not NULL: it failed, and the rest is empty */
+  char *text;  /* NUL-terminated; `length` bytes before that */
+  int32_t *ids;
+  size_t length; /* of text in bytes, or of ids */
+} grok_tokenizer_result;
+
+typedef struct grok_tokenizer_plugin {
+  uint32_t version; /* GROK_TOKENIZER_VERSION */
+  /* NULL, and an error in the result, if the model cannot be read. */
+  void *(*open)(const char *path, grok_tokenizer_result *error);
+  void (*close)(void *tokenizer);
+  /* No begin or end id is added. */
+  grok_tokenizer_result (*encode)(void *tokenizer, const char *text,
+                                  size_t length);
+  grok_tokenizer_result (*decode)(void *tokenizer, const int32_t *ids,
+                                  size_t count);
+  void (*release)(grok_tokenizer_result *result);
+} grok_tokenizer_plugin;
+
+/* The one symbol of a plugin. */
+#define GROK_TOKENIZER_SYMBOL "grok_tokenizer_plugin_entry"
+const grok_tokenizer_plugin *grok_tokenizer_plugin_entry(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

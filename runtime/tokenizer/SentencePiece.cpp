@@ -1,0 +1,104 @@
+// The tokenizer plugin that links SentencePiece.
+#include <sentencepiece_processor.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "runtime/tokenizer/Plugin.h"
+
+namespace {
+
+using sentencepiece::SentencePieceProcessor;
+
+char *copyText(const std::string &text) {
+  auto *copy = static_cast<char *>(std::malloc(text.size() + 1));
+  if (copy)
+    std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+grok_tokenizer_result failure(const std::string &message) {
+  return {copyText(message), nullptr, nullptr, 0};
+}
+
+/// Runs `body`, which returns a result; exceptions become errors.
+template <typename F> grok_tokenizer_result guarded(const F &body) {
+  try {
+    return body();
+  } catch (const std::exception &e) {
+    return failure(e.what());
+  }
+}
+
+void *openModel(const char *path, grok_tokenizer_result *error) {
+  void *opened = nullptr;
+  *error = guarded([&]() -> grok_tokenizer_result {
+    auto processor = std::make_unique<SentencePieceProcessor>();
+    if (auto status = processor->Load(path); !status.ok())
+      return failure(std::string(path) + ": " + status.ToString());
+    opened = processor.release();
+    return {};
+  });
+  return opened;
+}
+
+void closeModel(void *tokenizer) {
+  delete static_cast<SentencePieceProcessor *>(tokenizer);
+}
+
+grok_tokenizer_result encode(void *tokenizer, const char *text,
+                             size_t length) {
+  return guarded([&]() -> grok_tokenizer_result {
+    std::vector<int> ids;
+    auto status = static_cast<SentencePieceProcessor *>(tokenizer)->Encode(
+        std::string(text, length), &ids);
+    if (!status.ok())
+      return failure(status.ToString());
+    auto *out =
+        static_cast<int32_t *>(std::malloc((ids.size() + 1) * sizeof(int32_t)));
+    if (!out)
+      return failure("out of memory");
+    for (size_t i = 0; i != ids.size(); ++i)
+      out[i] = ids[i];
+    return {nullptr, nullptr, out, ids.size()};
+  });
+}
+
+grok_tokenizer_result decode(void *tokenizer, const int32_t *ids,
+                             size_t count) {
+  return guarded([&]() -> grok_tokenizer_result {
+    auto *processor = static_cast<SentencePieceProcessor *>(tokenizer);
+    std::vector<int> pieces(ids, ids + count);
+    for (int id : pieces)
+      if (id < 0 || id >= processor->GetPieceSize())
+        return failure("found id " + std::to_string(id) +
+                       ", expected less than " +
+                       std::to_string(processor->GetPieceSize()));
+    std::string text;
+    if (auto status = processor->Decode(pieces, &text); !status.ok())
+      return failure(status.ToString());
+    char *copy = copyText(text);
+    if (!copy)
+      return failure("out of memory");
+    return {nullptr, copy, nullptr, text.size()};
+  });
+}
+
+void release(grok_tokenizer_result *result) {
+  std::free(result->error);
+  std::free(result->text);
+  std::free(result->ids);
+  *result = {};
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const grok_tokenizer_plugin *
+grok_tokenizer_plugin_entry(void) {
+  static constexpr grok_tokenizer_plugin kPlugin = {
+      GROK_TOKENIZER_VERSION, openModel, closeModel, encode, decode, release};
+  return &kPlugin;
+}
