@@ -73,16 +73,16 @@ template <class B> GROK_DEVICE uint64_t *attnWords(B &block, uint32_t row) {
 }
 
 /// QKV projection of the normalised rows, RoPE on q and k; q and the new k and v are handed over, k and v stored.
-template <class B> GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring, const NormFactor<B> &factor) {
+template <class B> GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   using Kv = KvElement<M, P>;
   constexpr uint32_t kHeadDim = M::kHeadDim;
   const float *gain = block.vectors(block.layer);
   bool staged = false;
-  matvec(
+  matvec<P::kMaxQkvTiles>(
       block, ring, P::kMatrixQkv, (M::kHidden + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kQkv,
-      [&](uint32_t k0, uint32_t count) { stageNormed(block, factor, gain, k0, count); },
+      [&](uint32_t k0, uint32_t count) { stageNormed(block, gain, k0, count); },
       [&](Output out, float value, float partner) {
         uint32_t matrixRow = out.tile * kTileRows + out.r;
         uint32_t head = matrixRow / kHeadDim, r = matrixRow % kHeadDim, b = out.row;
@@ -293,7 +293,7 @@ template <class B> GROK_DEVICE void attnOutPhase(B &block, RingReader<B> &ring) 
   uint64_t *y = block.template region<uint64_t>(Region::kYAttn) + block.parity() * P::kMaxBatch * M::kHidden;
   Operand<B> operand = Operand<B>::of(block);
   bool staged = false;
-  matvec(
+  matvec<P::kMaxAttnOutTiles>(
       block, ring, P::kMatrixAttnOut, (B::kAttnWidth + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kAttnOut,
       [&](uint32_t k0, uint32_t count) {
         for (uint32_t b = 0; b < block.params.rows; ++b)

@@ -56,6 +56,8 @@ template <class Plan> struct Control {
   uint32_t embeddingTile[Plan::kMaxBatch]; // tied: tile within that extent
   uint32_t embeddingTiles[Plan::kMaxBatch];
   float reduce[Plan::kMaxBatch][kWarps];
+  float normFactor[Plan::kMaxBatch]; // 1 / sqrt(mean(h^2) + eps) of the residual stream: what the next RMSNorm multiplies by
+  float outputFactor[Plan::kMaxBatch]; // the same of the sub-block output that is being added
   uint32_t slot;
 };
 
@@ -96,6 +98,10 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t epoch() const { return params.epochBase + step * (M::kLayers + 1) + layer + 1; }
   GROK_DEVICE uint32_t parity() const { return (step * (M::kLayers + 1) + layer) & 1; }
 
+  /// At the start of a phase: hides from the optimiser that the thread's identity is the one it knew, so that what it
+  /// derives from it is computed again here instead of occupying registers through the whole layer.
+  GROK_DEVICE void beginPhase() { asm volatile("" : "+r"(tid), "+r"(warp), "+r"(lane), "+r"(slot), "+r"(layer)); }
+
   GROK_DEVICE void sync() { ptx::barSync(kConsumerBarrier, kConsumers); }
 };
 
@@ -131,33 +137,29 @@ template <class B> GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint
       return;
 }
 
-/// Sums `value` of every row over the consumer threads, in an order that depends on nothing but the thread count; every
-/// thread gets the sums. `rows` rows are in use.
-template <class B> GROK_DEVICE void blockSum(B &block, float (&value)[B::Plan::kMaxBatch], uint32_t rows) {
-  auto &reduce = block.control().reduce;
+/// First half of a sum over the consumer threads: this thread's `value` of row b. The order of the sum depends on nothing
+/// but the thread count. After all rows, finishRowSums.
+template <class B> GROK_DEVICE void addToRowSum(B &block, uint32_t b, float value) {
 #pragma unroll
-  for (uint32_t b = 0; b < B::Plan::kMaxBatch; ++b) {
-    if (b >= rows)
-      break;
-    float v = value[b];
+  for (uint32_t m = 16; m; m >>= 1)
+    value += ptx::shuffleXor(value, m);
+  if (block.lane == 0)
+    block.control().reduce[b][block.warp] = value;
+}
+
+/// Second half: a warp a row adds the warps' parts, and one lane hands the sum to use(row, sum). Ends with a barrier, so
+/// that every thread may read what `use` stored.
+template <class B, class Use> GROK_DEVICE void finishRowSums(B &block, Use use) {
+  block.sync();
+  if (block.warp < block.params.rows && block.rowActive(block.warp)) {
+    float value = block.control().reduce[block.warp][block.lane % kWarps];
 #pragma unroll
-    for (uint32_t m = 16; m; m >>= 1)
-      v += ptx::shuffleXor(v, m);
+    for (uint32_t m = kWarps / 2; m; m >>= 1)
+      value += ptx::shuffleXor(value, m);
     if (block.lane == 0)
-      reduce[b][block.warp] = v;
+      use(block.warp, value);
   }
   block.sync();
-#pragma unroll
-  for (uint32_t b = 0; b < B::Plan::kMaxBatch; ++b) {
-    if (b >= rows)
-      break;
-    float sum = 0;
-#pragma unroll
-    for (uint32_t w = 0; w < kWarps; ++w)
-      sum += reduce[b][w];
-    value[b] = sum;
-  }
-  block.sync(); // before `reduce` is written again
 }
 
 } // namespace grok::device

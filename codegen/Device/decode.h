@@ -59,19 +59,27 @@ template <class B> GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ri
   locateEmbedding(block);
   if constexpr (M::kHashRouting)
     routeByHash(block, needHead);
-  NormFactor<B> factor = embed(block);
+  embed(block);
   for (block.layer = 0; block.layer < M::kLayers; ++block.layer) {
     const float *vectors = block.vectors(block.layer); // gains: pre_attn, post_attn, pre_moe, post_moe
-    qkvPhase(block, ring, factor);
+    block.beginPhase();
+    qkvPhase(block, ring);
+    block.beginPhase();
     attentionPhase(block);
+    block.beginPhase();
     mergePhase(block);
+    block.beginPhase();
     attnOutPhase(block, ring);
-    factor = addNormed(block, block.template region<uint64_t>(Region::kYAttn) + block.parity() * P::kMaxBatch * M::kHidden,
+    block.beginPhase();
+    addNormed(block, block.template region<uint64_t>(Region::kYAttn) + block.parity() * P::kMaxBatch * M::kHidden,
                        vectors + M::kHidden, block.active, Phase::kGateUp);
     if constexpr (!M::kHashRouting)
-      routeByRouter(block, factor, needHead);
-    gateUpPhase(block, ring, factor);
+      routeByRouter(block, needHead);
+    block.beginPhase();
+    gateUpPhase(block, ring);
+    block.beginPhase();
     downPhase(block, ring);
+    block.beginPhase();
     uint32_t withOutput = 0;
     for (uint32_t b = 0; b < block.params.rows; ++b)
       withOutput |= block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
@@ -82,10 +90,11 @@ template <class B> GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ri
       for (uint32_t s = block.tid; s < P::kSlots; s += kConsumers)
         await(block, presence + s, block.epoch(), Phase::kDown);
     }
-    factor = addNormed(block, block.template region<uint64_t>(Region::kYMoe) + block.parity() * P::kMaxBatch * M::kHidden,
+    addNormed(block, block.template region<uint64_t>(Region::kYMoe) + block.parity() * P::kMaxBatch * M::kHidden,
                        vectors + 3 * M::kHidden, withOutput, Phase::kDown);
   }
-  return needHead ? headPhase(block, ring, factor) : Candidate{kNegativeInfinity, kNoToken};
+  block.beginPhase();
+  return needHead ? headPhase(block, ring) : Candidate{kNegativeInfinity, kNoToken};
 }
 
 /// Whether some row's next token is not known before this step.
@@ -163,46 +172,43 @@ template <class B> GROK_DEVICE void consume(B &block) {
 template <class B> GROK_DEVICE void produce(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  constexpr uint32_t kMaskWords = Routing<M, P>::kMaskWords;
+  enum Item : uint32_t { kQkv, kAttnOut, kGateUp, kDenseGateUp, kDown, kDenseDown, kItems };
   RingWriter<B> ring = RingWriter<B>::of(block);
-  auto push = [&](uint32_t matrix, uint32_t layer, uint32_t k) {
-    const abi::Extent &e = block.extent(matrix);
-    uint32_t steps = (k + kTileK - 1) / kTileK;
-    ring.push(block, block.params.weights + e.offset + layer * e.layerStride,
-              uint64_t(e.tileCount) * steps * kFragmentBytes);
-  };
-  uint32_t active[kMaskWords] = {}, headNeeded = 0, decisions = 0;
-  auto pushExperts = [&](const short *matrixOf, uint32_t layer, uint32_t k) {
-#pragma unroll
-    for (uint32_t w = 0; w < kMaskWords; ++w)
-      for (uint32_t bits = active[w]; bits; bits &= bits - 1)
-        push(uint32_t(matrixOf[w * 32 + __builtin_ctz(bits)]), layer, k);
-  };
-  while (!ring.stopped) {
-    for (uint32_t layer = 0; layer < M::kLayers && !ring.stopped; ++layer) {
-      push(P::kMatrixQkv, layer, M::kHidden);
-      push(P::kMatrixAttnOut, layer, B::kAttnWidth);
-      if (!M::kHashRouting || layer == 0) {
+  uint32_t mask = 0, headNeeded = 0, decisions = 0; // lane w holds word w of the active experts' mask
+  for (uint32_t layer = 0; !ring.stopped; layer = layer == M::kLayers ? 0 : layer + 1) {
+#pragma unroll 1 // one copy of push for every kind of extent
+    for (uint32_t item = layer < M::kLayers ? kQkv : kItems; item <= kItems && !ring.stopped; ++item) {
+      if (item == kGateUp && (!M::kHashRouting || layer == 0)) {
         ring.wait(block, ring.barriers.routed(), decisions++ & 1);
-        if (ring.stopped)
-          break;
-#pragma unroll
-        for (uint32_t w = 0; w < kMaskWords; ++w)
-          active[w] = block.routing().mask[w];
+        mask = block.lane < Routing<M, P>::kMaskWords ? block.routing().mask[block.lane] : 0;
         headNeeded = block.control().headNeeded;
         ptx::warpSync();
         if (block.lane == 0)
           ptx::mbarrierArrive(ring.barriers.taken());
       }
-      pushExperts(P::kGateUp, layer, M::kHidden);
-      if constexpr (M::kDenseWidth > 0)
-        push(uint32_t(P::kMatrixDenseGateUp), layer, M::kHidden);
-      pushExperts(P::kDown, layer, M::kExpertWidth);
-      if constexpr (M::kDenseWidth > 0)
-        push(uint32_t(P::kMatrixDenseDown), layer, M::kDenseWidth);
+      if (item == kItems && (layer < M::kLayers || !headNeeded))
+        break;
+      if (M::kDenseWidth == 0 && (item == kDenseGateUp || item == kDenseDown))
+        continue;
+      bool experts = item == kGateUp || item == kDown;
+      uint32_t k = item == kAttnOut ? B::kAttnWidth : item == kDown ? M::kExpertWidth : item == kDenseDown ? M::kDenseWidth : M::kHidden;
+      uint32_t steps = (k + kTileK - 1) / kTileK;
+      for (uint32_t w = 0; w < (experts ? Routing<M, P>::kMaskWords : 1); ++w) {
+        for (uint32_t bits = experts ? ptx::shuffle(mask, w) : 1; bits && !ring.stopped; bits &= bits - 1) {
+          uint32_t e = w * 32 + __builtin_ctz(bits);
+          short matrix = item == kQkv           ? P::kMatrixQkv
+                         : item == kAttnOut     ? P::kMatrixAttnOut
+                         : item == kGateUp      ? P::kGateUp[e]
+                         : item == kDenseGateUp ? P::kMatrixDenseGateUp
+                         : item == kDown        ? P::kDown[e]
+                         : item == kDenseDown   ? P::kMatrixDenseDown
+                                                : P::kMatrixHead;
+          const abi::Extent &extent = block.extent(uint32_t(matrix));
+          uint64_t offset = extent.offset + (item == kItems ? 0 : layer * extent.layerStride);
+          ring.push(block, block.params.weights + offset, uint64_t(extent.tileCount) * steps * kFragmentBytes);
+        }
+      }
     }
-    if (headNeeded)
-      push(P::kMatrixHead, 0, M::kHidden);
   }
   ring.drain();
 }

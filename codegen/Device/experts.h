@@ -86,27 +86,23 @@ template <class B> GROK_DEVICE void routeByHash(B &block, bool needHead) {
 
 /// Learned routing of this layer, float32 throughout: slot s computes the logits of experts s, s + slots, ...; every slot
 /// takes all logits, applies the soft-cap, softmax over all experts, and the k largest, ties to the lower index.
-template <class B> GROK_DEVICE void routeByRouter(B &block, const NormFactor<B> &factor, bool needHead) {
+template <class B> GROK_DEVICE void routeByRouter(B &block, bool needHead) {
   using M = typename B::Model;
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer) + 2 * M::kHidden, *weights = block.vectors(block.layer) + 4 * M::kHidden;
   uint64_t *words =
       block.template region<uint64_t>(Region::kRouter) + block.parity() * P::kMaxBatch * M::kExperts; // [row][E]
   for (uint32_t e = block.slot; e < M::kExperts; e += P::kSlots) {
-    float dot[P::kMaxBatch] = {};
-#pragma unroll
-    for (uint32_t b = 0; b < P::kMaxBatch; ++b) {
+    for (uint32_t b = 0; b < block.params.rows; ++b) {
       if (!block.rowActive(b))
         continue;
       const float *h = residualRow(block, b);
+      float dot = 0, factor = block.control().normFactor[b];
       for (uint32_t i = block.tid; i < M::kHidden; i += kConsumers)
-        dot[b] = ptx::fma(weights[e * M::kHidden + i], h[i] * factor.row[b] * gain[i], dot[b]);
+        dot = ptx::fma(weights[e * M::kHidden + i], h[i] * factor * gain[i], dot);
+      addToRowSum(block, b, dot);
     }
-    blockSum(block, dot, block.params.rows);
-#pragma unroll
-    for (uint32_t b = 0; b < P::kMaxBatch; ++b)
-      if (block.tid == b && block.rowActive(b))
-        publish(words + b * M::kExperts + e, dot[b], block.epoch());
+    finishRowSums(block, [&](uint32_t b, float logit) { publish(words + b * M::kExperts + e, logit, block.epoch()); });
   }
 
   auto &routing = block.routing();
@@ -198,12 +194,12 @@ template <class B> GROK_DEVICE uint64_t *actWords(B &block, uint32_t b) {
 }
 
 /// act = gelu(gate) * up of every active expert, and of the dense MLP.
-template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring, const NormFactor<B> &factor) {
+template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer) + 2 * M::kHidden;
   bool staged = false;
-  auto stage = [&](uint32_t k0, uint32_t count) { stageNormed(block, factor, gain, k0, count); };
+  auto stage = [&](uint32_t k0, uint32_t count) { stageNormed(block, gain, k0, count); };
   auto emit = [&](Output out, float value, float partner, uint32_t offset, uint32_t width) {
     uint32_t f = (out.tile * kTileRows + out.r) / 2;
     if (out.r % 2 == 0 && f < width) // rows 2f and 2f + 1 are gate f and up f
@@ -212,7 +208,7 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring, c
   constexpr uint32_t kSteps = (M::kHidden + kTileK - 1) / kTileK;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a];
-    matvec(block, ring, uint32_t(P::kGateUp[expert]), kSteps, block.params.rows, staged, Phase::kGateUp, stage,
+    matvec<P::kMaxGateUpTiles>(block, ring, uint32_t(P::kGateUp[expert]), kSteps, block.params.rows, staged, Phase::kGateUp, stage,
            [&](Output out, float value, float partner) {
              uint32_t place = placeInRow(block, out.row, expert);
              if (place < M::kExpertsPerToken)
@@ -220,7 +216,7 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring, c
            });
   }
   if constexpr (M::kDenseWidth > 0)
-    matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), kSteps, block.params.rows, staged, Phase::kGateUp, stage,
+    matvec<P::kMaxDenseGateUpTiles>(block, ring, uint32_t(P::kMatrixDenseGateUp), kSteps, block.params.rows, staged, Phase::kGateUp, stage,
            [&](Output out, float value, float partner) {
              if (block.rowActive(out.row))
                emit(out, value, partner, M::kExpertsPerToken * M::kExpertWidth, M::kDenseWidth);
@@ -268,7 +264,7 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
     uint32_t expert = block.routing().active[a], matrix = uint32_t(P::kDown[expert]);
     uint32_t tileBegin = block.extent(matrix).tileBegin;
     bool staged = false;
-    matvec(
+    matvec<P::kMaxDownTiles>(
         block, ring, matrix, (M::kExpertWidth + kTileK - 1) / kTileK, rows, staged, Phase::kDown,
         [&](uint32_t k0, uint32_t count) {
           for (uint32_t b = 0; b < rows; ++b) {
@@ -291,7 +287,7 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   if constexpr (kDense) {
     uint32_t matrix = uint32_t(P::kMatrixDenseDown), tileBegin = block.extent(matrix).tileBegin;
     bool staged = false;
-    matvec(
+    matvec<P::kMaxDownTiles>(
         block, ring, matrix, (M::kDenseWidth + kTileK - 1) / kTileK, rows, staged, Phase::kDown,
         [&](uint32_t k0, uint32_t count) {
           for (uint32_t b = 0; b < rows; ++b)

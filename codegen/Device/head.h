@@ -21,7 +21,8 @@ GROK_DEVICE Candidate bestOfWarp(Candidate c) {
 #pragma unroll
   for (uint32_t m = 16; m; m >>= 1) {
     Candidate other{ptx::shuffleXor(c.score, m), int32_t(ptx::shuffleXor(uint32_t(c.id), m))};
-    c = other.better(c) ? other : c;
+    if (other.better(c))
+      c = other;
   }
   return c;
 }
@@ -42,15 +43,15 @@ template <class B> GROK_DEVICE uint64_t *candidateWords(B &block, uint32_t slot,
 
 /// Logits of this slot's part of the vocabulary for the active rows; returns this thread's best candidate, of row
 /// tid / 8 % rows.
-template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring, const NormFactor<B> &factor) {
+template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   Candidate best{kNegativeInfinity, kNoToken};
   const float *gain = block.vectors(M::kLayers); // the final norm follows the last layer's vectors
   bool staged = false;
-  matvec(
+  matvec<P::kMaxHeadTiles>(
       block, ring, P::kMatrixHead, (M::kHidden + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kHead,
-      [&](uint32_t k0, uint32_t count) { stageNormed(block, factor, gain, k0, count); },
+      [&](uint32_t k0, uint32_t count) { stageNormed(block, gain, k0, count); },
       [&](Output out, float value, float) {
         uint32_t id = out.tile * kTileRows + out.r;
         if (id >= M::kVocab || !block.rowActive(out.row))
@@ -64,7 +65,8 @@ template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring
           score = ptx::fma(logit, block.params.inverseTemperature, noise);
         }
         Candidate c{score, int32_t(id)};
-        best = c.better(best) ? c : best;
+        if (c.better(best))
+          best = c;
       });
   return best;
 }
@@ -101,7 +103,8 @@ template <class B> GROK_DEVICE void chooseTokens(B &block) {
       Candidate c;
       c.score = await(block, words, block.epoch(), Phase::kHead);
       c.id = int32_t(__builtin_bit_cast(uint32_t, await(block, words + 1, block.epoch(), Phase::kHead)));
-      best = c.better(best) ? c : best;
+      if (c.better(best))
+        best = c;
     }
     best = bestOfWarp(best);
     if (block.lane == 0)

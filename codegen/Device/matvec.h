@@ -37,20 +37,23 @@ struct Output {
 ///   emit(Output, value, partner): once for each output, on the thread that owns it; `partner` is the value of r ^ 1.
 /// `staged` tells whether the operand (of a single K block) is already there, and is set.
 /// Summation order of an output: each warp its k32 steps in order, then the warps in order.
-template <class B, class Stage, class Emit>
+/// kMaxTiles is the largest tile count of any slot in this matrix: fewer than a group's tiles make smaller code.
+template <uint32_t kMaxTiles, class B, class Stage, class Emit>
 GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix, uint32_t steps, uint32_t rows, bool &staged,
                         Phase phase, Stage stage, Emit emit) {
   using Plan = typename B::Plan;
   constexpr uint32_t kStride = Operand<B>::kStride;
+  constexpr uint32_t kTiles = kMaxTiles < kGroupTiles ? (kMaxTiles > 0 ? kMaxTiles : 1) : kGroupTiles;
+  constexpr uint32_t kStepUnroll = Plan::kSm >= 90 ? 4 : 1; // sm_80's longer wait sequences would spill
   const abi::Extent extent = block.extent(matrix);
   const uint32_t operand = ptx::sharedAddress(block.shared() + B::kShared.operand);
   const uint32_t group4 = block.lane / 4, pair = block.lane % 4 * 2;
-  float *sums = block.scratch();
+  const uint32_t sums = ptx::sharedAddress(block.scratch()); // [tile][warp][row][8]
   uint32_t fragment = 0;
 
   for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles ? extent.tileCount - first : kGroupTiles;
-    float acc[kGroupTiles][4] = {};
+    float acc[kTiles][4] = {};
     for (uint32_t k0 = 0; k0 < steps; k0 += Plan::kBlockSteps) {
       uint32_t count = steps - k0 < Plan::kBlockSteps ? steps - k0 : Plan::kBlockSteps;
       if (!staged || steps > Plan::kBlockSteps) {
@@ -60,9 +63,10 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix, uint32_t
         staged = true;
       }
 #pragma unroll
-      for (uint32_t j = 0; j < kGroupTiles; ++j) {
+      for (uint32_t j = 0; j < kTiles; ++j) {
         if (j >= tiles)
           break;
+#pragma unroll kStepUnroll
         for (uint32_t s = block.warp; s < count; s += kWarps) {
           ptx::U4 w = ring.fragment(block, fragment + j * count + s, phase);
           uint32_t x = operand + (group4 * kStride + s * kTileK + pair) * 2;
@@ -83,12 +87,11 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix, uint32_t
     }
     if (group4 < rows) {
 #pragma unroll
-      for (uint32_t j = 0; j < kGroupTiles; ++j) {
+      for (uint32_t j = 0; j < kTiles; ++j) {
         if (j >= tiles)
           break;
-        float *out = sums + ((j * kWarps + block.warp) * rows + group4) * kTileRows + pair;
-        out[0] = acc[j][0] + acc[j][2];
-        out[1] = acc[j][1] + acc[j][3];
+        ptx::storeShared8(sums + (((j * kWarps + block.warp) * rows + group4) * kTileRows + pair) * 4,
+                          acc[j][0] + acc[j][2], acc[j][1] + acc[j][3]);
       }
     }
     block.sync();
@@ -96,10 +99,10 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix, uint32_t
     uint32_t tile = block.tid / perTile, inTile = block.tid % perTile;
     float sum = 0;
     if (tile < tiles) {
-      const float *in = sums + tile * kWarps * perTile + inTile;
+      uint32_t in = sums + (tile * kWarps * perTile + inTile) * 4;
 #pragma unroll
       for (uint32_t w = 0; w < kWarps; ++w)
-        sum += in[w * perTile];
+        sum += ptx::loadSharedFloat(in + w * perTile * 4);
     }
     float partner = ptx::shuffleXor(sum, 1);
     if (tile < tiles)

@@ -7,101 +7,89 @@
 
 namespace grok::device {
 
-/// 1 / sqrt(mean(h^2) + eps) of every row: what RMSNorm multiplies by.
-template <class B> struct NormFactor {
-  float row[B::Plan::kMaxBatch];
-};
-
 template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
   return block.template region<float>(Region::kResidual) +
          (uint64_t(block.slot) * B::Plan::kMaxBatch + b) * B::Model::kHidden;
 }
 
-/// Turns each row's sum of squares (this thread's part) into its norm factor.
-template <class B> GROK_DEVICE NormFactor<B> normFactor(B &block, float (&squares)[B::Plan::kMaxBatch]) {
-  blockSum(block, squares, block.params.rows);
-  NormFactor<B> f;
-#pragma unroll
-  for (uint32_t b = 0; b < B::Plan::kMaxBatch; ++b)
-    f.row[b] = 1.0f / ptx::sqrtRn(squares[b] / float(B::Model::kHidden) + B::Model::kNormEps);
-  return f;
+/// 1 / sqrt(mean + eps) from a row's sum of squares.
+template <class B> GROK_DEVICE float normFactor(float squares) {
+  return 1.0f / ptx::sqrtRn(squares / float(B::Model::kHidden) + B::Model::kNormEps);
 }
 
 /// h = multiplier * Emb[token] for every active row. The token's row was located in control() by locateEmbedding.
-template <class B> GROK_DEVICE NormFactor<B> embed(B &block) {
+template <class B> GROK_DEVICE void embed(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
   constexpr uint32_t kSteps = (M::kHidden + kTileK - 1) / kTileK;
-  float squares[P::kMaxBatch] = {};
-#pragma unroll
-  for (uint32_t b = 0; b < P::kMaxBatch; ++b) {
+  auto &control = block.control();
+  for (uint32_t b = 0; b < block.params.rows; ++b) {
     if (!block.rowActive(b))
       continue;
-    const auto &control = block.control();
-    const uint8_t *row = block.params.weights + control.embeddingRow[b];
-    float *h = residualRow(block, b);
+    const uint16_t *row = (const uint16_t *)(block.params.weights + control.embeddingRow[b]);
+    float *h = residualRow(block, b), squares = 0;
     for (uint32_t i = block.tid; i < M::kHidden; i += kConsumers) {
       uint64_t at = i;
       if constexpr (M::kTiedHead)
         at = fragmentIndex(control.embeddingTile[b], i / kTileK, control.embeddingTiles[b], kSteps, P::kBlockSteps) *
                  (kFragmentBytes / 2) +
              fragmentElement(uint32_t(control.token[b]) % kTileRows, i % kTileK);
-      float x = M::kEmbeddingMultiplier * from16<M::kBF16>(((const uint16_t *)row)[at]);
+      float x = M::kEmbeddingMultiplier * from16<M::kBF16>(row[at]);
       h[i] = x;
-      squares[b] = ptx::fma(x, x, squares[b]);
+      squares = ptx::fma(x, x, squares);
     }
+    addToRowSum(block, b, squares);
   }
-  return normFactor(block, squares);
+  finishRowSums(block, [&](uint32_t b, float squares) { control.normFactor[b] = normFactor<B>(squares); });
 }
 
-/// h += RMSNorm(y; gain) for every active row whose bit is set in `rows`; y arrives as words [row][D]. Returns the
-/// factor of the norm that reads h next.
+/// h += RMSNorm(y; gain) for every row whose bit is set in `rows`; y arrives as words [row][D]. Leaves the factor of the
+/// norm that reads h next in control().
 template <class B>
-GROK_DEVICE NormFactor<B> addNormed(B &block, const uint64_t *y, const float *gain, uint32_t rows, Phase phase) {
-  constexpr uint32_t kHidden = B::Model::kHidden, kMaxBatch = B::Plan::kMaxBatch;
-  float squares[kMaxBatch] = {};
-#pragma unroll
-  for (uint32_t b = 0; b < kMaxBatch; ++b) {
+GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain, uint32_t rows, Phase phase) {
+  constexpr uint32_t kHidden = B::Model::kHidden;
+  auto &control = block.control();
+  for (uint32_t b = 0; b < block.params.rows; ++b) {
     if (!(rows >> b & 1))
       continue;
+    float squares = 0;
     for (uint32_t i = block.tid; i < kHidden; i += kConsumers) {
       float v = await(block, y + b * kHidden + i, block.epoch(), phase);
-      squares[b] = ptx::fma(v, v, squares[b]);
+      squares = ptx::fma(v, v, squares);
     }
+    addToRowSum(block, b, squares);
   }
-  NormFactor<B> factor = normFactor(block, squares);
-#pragma unroll
-  for (uint32_t b = 0; b < kMaxBatch; ++b) {
-    squares[b] = 0;
-    if (!block.rowActive(b))
+  finishRowSums(block, [&](uint32_t b, float squares) { control.outputFactor[b] = normFactor<B>(squares); });
+  for (uint32_t b = 0; b < block.params.rows; ++b) {
+    if (!(rows >> b & 1)) // h, and with it the factor, stay as they are
       continue;
-    float *h = residualRow(block, b);
+    float *h = residualRow(block, b), squares = 0, factor = control.outputFactor[b];
     for (uint32_t i = block.tid; i < kHidden; i += kConsumers) {
-      float x = h[i];
-      if (rows >> b & 1) {
-        x = ptx::fma(arrived(y + b * kHidden + i) * factor.row[b], gain[i], x);
-        h[i] = x;
-      }
-      squares[b] = ptx::fma(x, x, squares[b]);
+      float x = ptx::fma(arrived(y + b * kHidden + i) * factor, gain[i], h[i]);
+      h[i] = x;
+      squares = ptx::fma(x, x, squares);
     }
+    addToRowSum(block, b, squares);
   }
-  return normFactor(block, squares);
+  finishRowSums(block, [&](uint32_t b, float squares) {
+    if (rows >> b & 1)
+      control.normFactor[b] = normFactor<B>(squares);
+  });
 }
 
 /// Stores RMSNorm(h; gain) of elements [k0, k0 + count) as the operand, zero past the end. Each thread stores the
 /// elements of h that it owns.
-template <class B>
-GROK_DEVICE void stageNormed(B &block, const NormFactor<B> &factor, const float *gain, uint32_t k0, uint32_t count) {
+template <class B> GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t k0, uint32_t count) {
   constexpr uint32_t kHidden = B::Model::kHidden;
   Operand<B> operand = Operand<B>::of(block);
-#pragma unroll
-  for (uint32_t b = 0; b < B::Plan::kMaxBatch; ++b) {
+  for (uint32_t b = 0; b < block.params.rows; ++b) {
     if (!block.rowActive(b))
       continue;
     const float *h = residualRow(block, b);
+    float factor = block.control().normFactor[b];
     for (uint32_t k = block.tid; k < count; k += kConsumers) {
       uint32_t i = k0 + k;
-      operand.store(b, k, i < kHidden ? h[i] * factor.row[b] * gain[i] : 0.0f);
+      operand.store(b, k, i < kHidden ? h[i] * factor * gain[i] : 0.0f);
     }
   }
 }

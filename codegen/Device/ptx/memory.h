@@ -90,4 +90,10 @@ GROK_DEVICE uint32_t loadShared4(uint32_t address) {
   return v;
 }
 
+GROK_DEVICE float loadSharedFloat(uint32_t address) { return __builtin_bit_cast(float, loadShared4(address)); }
+
+GROK_DEVICE void storeShared8(uint32_t address, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
+}
+
 } // namespace grok::ptx

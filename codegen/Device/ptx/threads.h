@@ -45,6 +45,12 @@ GROK_DEVICE uint32_t shuffleXor(uint32_t v, uint32_t mask) {
   return r;
 }
 
+GROK_DEVICE uint32_t shuffle(uint32_t v, uint32_t lane) {
+  uint32_t r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=r"(r) : "r"(v), "r"(lane));
+  return r;
+}
+
 GROK_DEVICE float shuffleXor(float v, uint32_t mask) {
   return __builtin_bit_cast(float, shuffleXor(__builtin_bit_cast(uint32_t, v), mask));
 }
