@@ -45,7 +45,7 @@ template <class Model, class Plan> struct Routing {
 
 /// Small things that all threads of the block share.
 template <class Plan> struct Control {
-  uint32_t failed;                   // a wait ran out: every later wait returns at once
+  uint32_t failed;                   // not 0: a wait ran out (1 + phase + 256 * layer); every later wait returns at once
   uint32_t stop;                     // the producer's signal to leave
   uint32_t headNeeded;               // some row's next token is not known: the step ends with the output head
   uint32_t active;                   // bit b: row b computes a position in this step
@@ -106,32 +106,37 @@ template <class M, class P> struct Block {
 };
 
 /// Called every so often inside a wait: true when the wait is over because it took too long (now, or anywhere in the
-/// block before). The first thread of the whole GPU to run out of time leaves its place in the status record.
-template <class B> GROK_DEVICE bool gaveUp(B &block, uint64_t &since, Phase phase) {
+/// block before). The place goes to control(), for reportFailure.
+template <class B> GROK_DEVICE bool gaveUp(B &block, uint32_t &since, Phase phase) {
   volatile uint32_t *failed = &block.control().failed;
   if (*failed)
     return true;
-  uint64_t now = ptx::globaltimer();
+  uint32_t now = uint32_t(ptx::globaltimer() >> 10) | 1; // microseconds, nearly
   if (since == 0)
     since = now;
-  if (now - since < block.params.watchdogNs)
+  if (now - since < block.params.watchdogMicroseconds)
     return false;
+  *failed = 1 + uint32_t(phase) + (block.layer << 8);
+  return true;
+}
+
+/// At the end of the kernel, by one thread: the first block of the GPU to fail leaves its place in the status record.
+template <class B> GROK_DEVICE void reportFailure(B &block) {
+  uint32_t failed = block.control().failed;
   abi::StatusRecord *status = block.params.status;
-  if (ptx::compareExchangeSystem(&status->code, abi::kOk, abi::kWatchdog) == abi::kOk) {
-    status->phase = uint32_t(phase);
+  if (failed && ptx::compareExchangeSystem(&status->code, abi::kOk, abi::kWatchdog) == abi::kOk) {
+    status->phase = (failed & 0xff) - 1;
+    status->layer = failed >> 8;
     status->slot = block.slot;
-    status->layer = block.layer;
     status->step = block.step;
   }
-  *failed = 1;
-  return true;
 }
 
 inline constexpr uint32_t kPollsBetweenChecks = 256;
 
 /// Waits for the phase of an mbarrier with this parity.
 template <class B> GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity, Phase phase) {
-  uint64_t since = 0;
+  uint32_t since = 0;
   for (uint32_t polls = 1; !ptx::mbarrierTest<B::Plan::kSm>(barrier, parity); ++polls)
     if (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, phase))
       return;

@@ -160,6 +160,8 @@ template <class B> GROK_DEVICE void consume(B &block) {
     block.active = *(volatile uint32_t *)&control.failed ? 0 : control.active;
   }
   *(volatile uint32_t *)&control.stop = 1;
+  if (block.tid == 0)
+    reportFailure(block);
   if (block.slot == 0 && block.tid == 0) {
     for (uint32_t b = 0; b < p.rows; ++b)
       p.status->rowLength[b] = control.length[b];

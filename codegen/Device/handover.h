@@ -16,7 +16,8 @@ GROK_DEVICE void publish(uint64_t *word, float value, uint32_t epoch) { ptx::sto
 
 /// The word's value once it carries `epoch`.
 template <class B> GROK_DEVICE float await(B &block, const uint64_t *word, uint32_t epoch, Phase phase) {
-  uint64_t v = ptx::loadRelaxed(word), since = 0;
+  uint64_t v = ptx::loadRelaxed(word);
+  uint32_t since = 0;
   for (uint32_t polls = 1; wordEpoch(v) != epoch; ++polls) {
     if (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, phase))
       return 0;

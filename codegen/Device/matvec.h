@@ -46,13 +46,14 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix, uint32_t
   constexpr uint32_t kTiles = kMaxTiles < kGroupTiles ? (kMaxTiles > 0 ? kMaxTiles : 1) : kGroupTiles;
   constexpr uint32_t kStepUnroll = Plan::kSm >= 90 ? 4 : 1; // sm_80's longer wait sequences would spill
   const abi::Extent extent = block.extent(matrix);
-  const uint32_t operand = ptx::sharedAddress(block.shared() + B::kShared.operand);
-  const uint32_t group4 = block.lane / 4, pair = block.lane % 4 * 2;
-  const uint32_t sums = ptx::sharedAddress(block.scratch()); // [tile][warp][row][8]
   uint32_t fragment = 0;
 
   for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles ? extent.tileCount - first : kGroupTiles;
+    block.beginPhase();
+    const uint32_t operand = ptx::sharedAddress(block.shared() + B::kShared.operand);
+    const uint32_t group4 = block.lane / 4, pair = block.lane % 4 * 2;
+    const uint32_t sums = ptx::sharedAddress(block.scratch()); // [tile][warp][row][8]
     float acc[kTiles][4] = {};
     for (uint32_t k0 = 0; k0 < steps; k0 += Plan::kBlockSteps) {
       uint32_t count = steps - k0 < Plan::kBlockSteps ? steps - k0 : Plan::kBlockSteps;

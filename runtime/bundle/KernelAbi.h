@@ -53,7 +53,7 @@ struct DecodeParams {
   uint32_t writeLogits;       // 1: logits of every row's last computed position go to the arena's "logits"
   uint32_t epochBase;         // epochs of this launch are > epochBase; a launch uses steps * (layers + 1) of them
   uint32_t launchId;          // > 0, differs from the previous launch's
-  uint64_t watchdogNs;        // a wait longer than this ends the kernel with kWatchdog
+  uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel with kWatchdog
 };
 
 /// Threads of a block of grok_fill; its grid may have any size.
