@@ -51,7 +51,7 @@ def EdgeScope : PlanEnum<"EdgeScope", "when the consumer of a hand-over runs", [
   I32EnumAttrCase<"NextStep", 2, "next_step">]>;
 
 def EdgeSync : PlanEnum<"EdgeSync", "what orders the consumer after the producer", [
-  I32EnumAttrCase<"Epoch", 0, "epoch">, I32EnumAttrCase<"ProxyFence", 1, "proxy_fence">]>;
+  I32EnumAttrCase<"Epoch", 0, "epoch">, I32EnumAttrCase<"StepFence", 1, "step_fence">]>;
 
 def PredictionScope : PlanEnum<"PredictionScope", "what a prediction covers", [
   I32EnumAttrCase<"Step", 0, "step">, I32EnumAttrCase<"Request", 1, "request">]>;

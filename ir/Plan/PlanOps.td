@@ -124,7 +124,7 @@ def PhaseOp : Plan_Part<"phase"> {
     arena; a phase waits for a buffer that it reads by the edge that carries it.
 
     ```mlir
-    plan.phase attention reads ["q", "kv_new", "kv"] writes ["partials", "kv"]
+    plan.phase attention reads ["q", "kv_new", "kv"] writes ["partials"]
     ```
   }];
   let arguments = (ins PhaseKind:$kind, StrArrayAttr:$reads, StrArrayAttr:$writes);
@@ -135,8 +135,9 @@ def EdgeOp : Plan_Part<"edge"> {
   let summary = "A hand-over: one phase's output that another one waits for";
   let description = [{
     `words` cross from the slots that wrote them to those that read them when every row is in use. With `epoch` each word carries the
-    epoch of its writing and needs no fence. The KV cache is written by ordinary stores and read by bulk copies in later
-    steps: its edge needs `proxy_fence`, off the critical path; until then a row's newest entries come from `kv_new`.
+    epoch of its writing and needs no fence. The KV cache is written by ordinary stores and read in later steps: its edge
+    is `step_fence`, the one fence that ends a step, off the critical path of the layers; until then a row's newest
+    entries come from `kv_new`.
 
     ```mlir
     plan.edge qkv -> attention carries "q" words 2048 same_layer epoch

@@ -130,11 +130,15 @@ LogicalResult Verifier::edge(EdgeOp op) {
       op.getFrom() == PhaseKind::Head || op.getTo() == PhaseKind::Head;
   if (op.getScope() == EdgeScope::NextLayer && ofStep)
     return op.emitOpError("leads to the next layer, but head runs once a step");
-  if ((op.getBuffer() == "kv") != (op.getSync() == EdgeSync::ProxyFence))
+  bool isCache = op.getBuffer() == "kv";
+  if (isCache != (op.getSync() == EdgeSync::StepFence))
     return op.emitOpError("carries \"")
            << op.getBuffer() << "\" by " << stringifyEdgeSync(op.getSync())
-           << "; expected proxy_fence for the KV cache, which is read by bulk "
-              "copies, and epoch for words";
+           << "; expected step_fence for the KV cache, which ordinary stores "
+              "write, and epoch for words";
+  if (isCache && op.getScope() != EdgeScope::NextStep)
+    return op.emitOpError("carries \"kv\" within a step, but the fence that "
+                          "orders it ends the step");
   return success();
 }
 

@@ -1,0 +1,174 @@
+// --plan-memory: ring, shared memory, arena and KV reserve.
+#include <algorithm>
+
+#include "mlir/IR/Builders.h"
+
+#include "compiler/Passes/Passes.h"
+#include "compiler/Passes/PlanTarget.h"
+#include "ir/Plan/PlanFacts.h"
+
+namespace grok {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "compiler/Passes/Passes.h.inc"
+} // namespace grok
+
+using namespace mlir;
+using namespace grok;
+using namespace grok::plan;
+
+namespace {
+
+constexpr uint32_t kChunkBytes = 16 << 10;
+constexpr uint32_t kMostStages = 12, kFewestStages = 3;
+constexpr uint32_t kFewestInFlight = 2;
+constexpr uint32_t kBlockSteps[] = {128, 64, 32, 16};
+static_assert(kChunkBytes % kFragmentBytes == 0);
+
+struct PlanMemory : grok::impl::PlanMemoryBase<PlanMemory> {
+  using PlanMemoryBase::PlanMemoryBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult check();
+  FailureOr<StreamShape> chooseStream();
+  uint32_t longestRow();
+  uint32_t inFlight(uint32_t stages);
+  uint32_t sharedBytes(const StreamShape &stream);
+  void addStream(const StreamShape &stream);
+  uint64_t addArena(const StreamShape &stream);
+  LogicalResult checkDevice(uint64_t arenaBytes);
+};
+
+} // namespace
+
+LogicalResult PlanMemory::check() {
+  DeviceOp device = getOperation();
+  if (device.find<StreamOp>())
+    return device.emitOpError("has its memory planned already");
+  if (!device.find<PlacementOp>())
+    return device.emitOpError(
+        "has no banks placed; run --plan-place-banks first");
+  return success();
+}
+
+/// k32 steps of the longest row of a matrix.
+uint32_t PlanMemory::longestRow() {
+  uint32_t steps = 0;
+  for (MatrixOp matrix : getOperation().getBody().front().getOps<MatrixOp>())
+    steps = std::max(steps, matrix.getSteps());
+  return steps;
+}
+
+/// The longest K block with which a ring fits, then the longest ring.
+FailureOr<StreamShape> PlanMemory::chooseStream() {
+  DeviceOp device = getOperation();
+  auto target = device.find<TargetOp>();
+  uint32_t row = longestRow();
+  uint32_t needed = 0;
+  for (uint32_t blockSteps : kBlockSteps) {
+    bool longerThanNeeded = blockSteps > kWarps && blockSteps / 2 >= row;
+    if (longerThanNeeded)
+      continue;
+    for (uint32_t stages = kMostStages; stages >= kFewestStages; --stages) {
+      StreamShape stream{blockSteps, stages, kChunkBytes};
+      needed = sharedLayout(decodeShape(device, stream)).total;
+      if (target.getSm() == 0 || needed <= target.getSharedBytes())
+        return stream;
+    }
+  }
+  return device.emitError("the plan needs at least ")
+         << needed << " bytes of shared memory a block, for a ring of "
+         << kFewestStages << " chunks and buffers of "
+         << device.find<BoundsOp>().getBatch() << " rows, but "
+         << target.getName() << " has " << target.getSharedBytes();
+}
+
+/// As many chunks as arrive at a slot in the time of a hand-over: that many
+/// must be on their way to keep the memory busy, and more only queue ahead of
+/// the hand-overs.
+uint32_t PlanMemory::inFlight(uint32_t stages) {
+  Target target = targetOf(getOperation().find<TargetOp>());
+  double perSlot = target.streamBytesPerSecond(target.smCount) / target.smCount;
+  double bytes = perSlot * target.handOverUs * 1e-6;
+  uint32_t chunks = uint32_t(std::min(bytes / kChunkBytes, double(stages)));
+  return std::clamp(chunks, kFewestInFlight, stages);
+}
+
+/// On a GPU more than half of what a block can have, so that an SM never holds
+/// two blocks.
+uint32_t PlanMemory::sharedBytes(const StreamShape &stream) {
+  auto target = getOperation().find<TargetOp>();
+  uint32_t needed = sharedLayout(decodeShape(getOperation(), stream)).total;
+  if (target.getSm() == 0)
+    return needed;
+  uint32_t half = uint32_t(target.getSharedBytes() / 2);
+  return std::max(needed, half + 128 - half % 128);
+}
+
+void PlanMemory::addStream(const StreamShape &stream) {
+  DeviceOp device = getOperation();
+  OpBuilder b = OpBuilder::atBlockEnd(&device.getBody().front());
+  StreamOp::create(b, device.getLoc(), stream.blockSteps, stream.ringStages,
+                   stream.chunkBytes, inFlight(stream.ringStages),
+                   sharedBytes(stream), (kWarps + 1) * 32);
+}
+
+/// Bytes of the arena. Every region has a place of its own.
+uint64_t PlanMemory::addArena(const StreamShape &stream) {
+  DeviceOp device = getOperation();
+  Location loc = device.getLoc();
+  auto bounds = device.find<BoundsOp>();
+  RegionList list = decodeRegions(decodeShape(device, stream));
+  uint64_t reserve = alignUp(kvBytes(sizesOf(device), bounds.getBatch(),
+                                     bounds.getSeq(), kvElementBytes(device)),
+                             kKvReserveUnit);
+  uint64_t kvOffset = 0;
+  for (const RegionSize &region : list.regions)
+    kvOffset += alignUp(region.bytes, kRegionAlign);
+
+  OpBuilder b = OpBuilder::atBlockEnd(&device.getBody().front());
+  ArenaOp::create(b, loc, kvOffset + reserve, reserve);
+  uint64_t at = 0;
+  for (const RegionSize &region : list.regions) {
+    if (region.bytes)
+      RegionOp::create(b, loc, region.name, at, region.bytes,
+                       PhaseKind(region.firstPhase),
+                       PhaseKind(region.lastPhase));
+    at += alignUp(region.bytes, kRegionAlign);
+  }
+  RegionOp::create(b, loc, "kv", kvOffset, reserve, PhaseKind::Qkv,
+                   PhaseKind::Head);
+  return kvOffset + reserve;
+}
+
+LogicalResult PlanMemory::checkDevice(uint64_t arenaBytes) {
+  DeviceOp device = getOperation();
+  auto target = device.find<TargetOp>();
+  uint64_t blob = device.find<PlacementOp>().getBlobBytes();
+  uint64_t needed = blob + arenaBytes;
+  if (needed <= target.getMemoryBytes())
+    return success();
+  auto report = [&](InFlightDiagnostic diagnostic) {
+    diagnostic << "the plan needs " << needed
+               << " bytes of device memory (weights " << blob << ", arena "
+               << arenaBytes << "), but " << target.getName() << " has "
+               << target.getMemoryBytes();
+    return diagnostic;
+  };
+  if (allowOversize) {
+    report(device.emitRemark());
+    return success();
+  }
+  return report(device.emitError()) << "; allow it with --allow-oversize";
+}
+
+void PlanMemory::runOnOperation() {
+  if (failed(check()))
+    return signalPassFailure();
+  FailureOr<StreamShape> stream = chooseStream();
+  if (failed(stream))
+    return signalPassFailure();
+  addStream(*stream);
+  if (failed(checkDevice(addArena(*stream))))
+    signalPassFailure();
+}
