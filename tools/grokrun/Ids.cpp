@@ -1,0 +1,71 @@
+#include "tools/grokrun/Ids.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/bundle/FileIO.h"
+
+namespace grok::grokrun {
+namespace {
+
+constexpr std::string_view kSeparators = ", \t\r\n\v\f";
+constexpr uint64_t kMaxFileBytes = uint64_t(1) << 32;
+
+bool isList(const std::string &argument) {
+  return argument.find_first_not_of("-0123456789, ") == std::string::npos;
+}
+
+/// "FILE:LINE" of a byte of a file's text; "--ids" of a list.
+std::string place(const std::string &file, std::string_view text, size_t at) {
+  if (file.empty())
+    return "--ids";
+  size_t line = 1;
+  for (char c : text.substr(0, at))
+    line += c == '\n';
+  return absl::StrCat(file, ":", line);
+}
+
+absl::StatusOr<std::vector<int32_t>> parseIds(std::string_view text,
+                                              const std::string &file) {
+  std::vector<int32_t> ids;
+  size_t at = text.find_first_not_of(kSeparators);
+  while (at != std::string_view::npos) {
+    size_t end = std::min(text.find_first_of(kSeparators, at), text.size());
+    std::string_view word = text.substr(at, end - at);
+    int32_t id = 0;
+    auto [stop, error] =
+        std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || stop != word.data() + word.size() || id < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat(place(file, text, at), ": found '",
+                       std::string(word.substr(0, 40)),
+                       "', expected token ids, integers from 0 on"));
+    ids.push_back(id);
+    at = text.find_first_not_of(kSeparators, end);
+  }
+  if (ids.empty())
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.empty() ? "--ids" : file, ": found no ids, expected at least one"));
+  return ids;
+}
+
+} // namespace
+
+absl::StatusOr<std::vector<int32_t>> readIds(const std::string &argument) {
+  if (isList(argument))
+    return parseIds(argument, "");
+  absl::StatusOr<std::string> text = readWholeFile(argument, kMaxFileBytes);
+  if (!text.ok())
+    return absl::Status(
+        text.status().code(),
+        absl::StrCat("--ids: ", std::string(text.status().message())));
+  return parseIds(*text, argument);
+}
+
+std::string joinIds(const std::vector<int32_t> &ids) {
+  return absl::StrJoin(ids, ",");
+}
+
+} // namespace grok::grokrun
