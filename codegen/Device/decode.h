@@ -109,8 +109,9 @@ template <class B> GROK_DEVICE bool stepNeedsHead(B &block) {
 template <class B> GROK_DEVICE void firstStep(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
-  control.active = (1u << p.rows) - 1;
+  control.active = 0;
   for (uint32_t b = 0; b < p.rows; ++b) {
+    control.active |= p.start[b] < p.known[b] ? 1u << b : 0; // a row may have nothing to compute in this launch
     control.position[b] = p.start[b];
     control.length[b] = p.known[b];
     control.token[b] = p.ids[b * p.idStride + p.start[b]];

@@ -44,7 +44,7 @@ struct DecodeParams {
   uint32_t rows;              // rows in use, 1..maxBatch
   uint32_t kvRowBlocks;       // KV blocks of a row: the row stride of the KV cache
   uint32_t start[kMaxBatch];  // first position to compute; KV entries before it are there
-  uint32_t known[kMaxBatch];  // ids known at launch, > start
+  uint32_t known[kMaxBatch];  // ids known at launch; start == known: nothing to compute for this row
   uint32_t limit[kMaxBatch];  // ids after generation at most; known..limit-1 are generated (limit == known: none, the
                               // last position's logits are still computed)
   int32_t eosId;              // generation of a row stops after it; -1: never

@@ -1,0 +1,62 @@
+// Runs a bundle's kernels through the CUDA driver. Everything is loaded and all memory taken at creation.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/Executor.h"
+#include "runtime/bundle/KernelAbi.h"
+#include "runtime/cuda/Resources.h"
+
+namespace grok::cuda {
+
+class CudaExecutor final : public Executor {
+public:
+  static absl::StatusOr<std::unique_ptr<Executor>> create(const Bundle &bundle, const LoadLimits &limits, int ordinal);
+
+  absl::StatusOr<BatchResult> run(const BatchRequest &request) override;
+  uint32_t maxBatch() const override { return plan_.maxBatch; }
+  uint32_t maxSeq() const override { return limits_.maxSeq; }
+  std::string deviceName() const override { return name_; }
+  uint64_t memoryBytes() const override { return memoryBytes_; }
+
+private:
+  CudaExecutor(const DriverApi &api, ContextOwner context, const Bundle &bundle, const LoadLimits &limits)
+      : api_(api), context_(std::move(context)), model_(bundle.model()), plan_(bundle.plan()), limits_(limits) {}
+
+  absl::Status load(const Bundle &bundle);
+  absl::Status checkDevice(const Bundle &bundle);
+  absl::Status checkMemory(uint64_t needed);
+  absl::Status takeMemory();
+  absl::Status loadKernels(const Bundle &bundle);
+  absl::Status loadTables();
+  absl::Status loadWeights(const Bundle &bundle);
+  absl::Status clearWords();
+
+  abi::DecodeParams baseParams(const BatchRequest &request) const;
+  /// One launch; afterwards lengths holds the rows' known ids.
+  absl::Status launch(abi::DecodeParams &params);
+  absl::Status runAtOnce(const BatchRequest &request, std::vector<std::vector<int32_t>> &ids);
+  absl::Status runByPosition(const BatchRequest &request, std::vector<std::vector<int32_t>> &ids);
+  absl::Status copyIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids, uint32_t count);
+  abi::StatusRecord &status() const { return *static_cast<abi::StatusRecord *>(statusRecord_.host()); }
+  uint64_t region(const char *name) const { return plan_.findRegion(name)->offset; }
+
+  const DriverApi &api_;
+  ContextOwner context_; // before everything that lives in it
+  const ModelConfig model_;
+  const PlanTables plan_;
+  const LoadLimits limits_;
+  std::string name_;
+  uint32_t smCount_ = 0, sharedLimit_ = 0;
+  uint64_t arenaBytes_ = 0, memoryBytes_ = 0;
+  ModuleOwner module_;
+  Function decode_ = nullptr, fill_ = nullptr;
+  DeviceBuffer weights_, arena_, extents_, embedding_, slotOfSm_;
+  uint32_t smTableEntries_ = 0;
+  MappedBuffer statusRecord_;
+  std::vector<float> logits_;
+  uint32_t epoch_ = 0, launchId_ = 0;
+};
+
+} // namespace grok::cuda
