@@ -304,6 +304,33 @@ TEST(Header, StrangeNamesAreEscaped) {
   EXPECT_TRUE(fails(status, {R"('a\n\x1b')"}));
 }
 
+/// A file that ends anywhere before its end is an error.
+TEST(Header, EveryTruncation) {
+  std::string bytes = safetensors({{"x", bf16({2, 2}, 1)}});
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(parse(std::string_view(bytes).substr(0, size)).ok()) << size;
+}
+
+/// Whatever a byte becomes, the file is read within its bounds or refused.
+TEST(Header, EveryByteChanged) {
+  const std::string bytes =
+      safetensors({{"x", bf16({2, 2}, 1)}, {"y", bf16({3}, 2)}});
+  for (size_t at = 0; at < bytes.size(); ++at)
+    for (int value = 0; value < 256; ++value) {
+      std::string changed = bytes;
+      changed[at] = char(value);
+      absl::StatusOr<std::vector<TensorEntry>> entries = parse(changed);
+      if (!entries.ok()) {
+        EXPECT_EQ(entries.status().code(), absl::StatusCode::kInvalidArgument);
+        continue;
+      }
+      for (const TensorEntry &entry : *entries) {
+        EXPECT_LE(entry.begin, entry.end);
+        EXPECT_LE(entry.end, changed.size());
+      }
+    }
+}
+
 TEST(Header, AcceptsScalar) {
   EXPECT_TRUE(accepts(withHeader(entry("F32", "[]", "[0,4]"), "abcd"), 1));
 }

@@ -269,7 +269,7 @@ TEST_F(SingleFile, RouterMayBeFloat32) {
   EXPECT_EQ(std::memcmp(row.data(), values.data(), 16), 0);
 }
 
-/// Four bytes of a tensor that nothing uses push the others to odd addresses.
+/// A byte of a tensor that nothing uses pushes the others to odd addresses.
 TEST_F(SingleFile, UnalignedData) {
   std::vector<float> values = {1.5f, -0.0f, 1e-40f, 7};
   tensors["model.norm.weight"] = {
