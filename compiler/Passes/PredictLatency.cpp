@@ -310,7 +310,8 @@ void PredictLatency::add(PredictionScope scope, uint32_t batch,
 void PredictLatency::predict(LatencyModel &model, uint32_t batch) {
   DeviceOp device = getOperation();
   outcomes.clear();
-  for (const ExpertSet &set : Outcomes(device, batch).sets())
+  Outcomes choices(device, batch);
+  for (const ExpertSet &set : choices.sets())
     outcomes.push_back(model.outcome(set));
   uint32_t seq = device.find<BoundsOp>().getSeq();
   uint32_t generated = std::min(kGenerated, (seq + 1) / 2);
