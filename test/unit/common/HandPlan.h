@@ -14,7 +14,7 @@ struct HandPlanOptions {
   uint32_t slots = 3, maxBatch = 8, maxSeq = 0; // 0: the model's, at most 1024
   uint32_t blockSteps = 16;
   DType dtype = DType::kBF16;
-  std::vector<uint32_t> dropped; // experts without weights
+  std::vector<uint32_t> dropped = {}; // experts without weights
 };
 
 /// A valid plan without a decode kernel.

@@ -1,0 +1,181 @@
+// The kernels of every instruction set that this machine has: accurate, and the
+// same bits in all of them.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/bundle/Half.h"
+#include "runtime/bundle/Synthetic.h"
+#include "runtime/bundle/TileLayout.h"
+#include "runtime/cpu/Kernels.h"
+
+namespace grok::test {
+namespace {
+
+using cpu::Kernels;
+using cpu::Storage;
+
+std::vector<float> noise(uint64_t key, size_t count, float scale = 1) {
+  std::vector<float> v(count);
+  for (size_t i = 0; i != count; ++i)
+    v[i] = synthetic::unit(key, i) * scale;
+  return v;
+}
+
+using Function = void (*Kernels::*)(float *, uint32_t);
+
+double worstError(Function function, double (*reference)(double), float from,
+                  float to, bool relative) {
+  constexpr uint32_t kPoints = 200001;
+  std::vector<float> v(kPoints), x;
+  for (uint32_t i = 0; i != kPoints; ++i)
+    v[i] = from + (to - from) * (float(i) / (kPoints - 1));
+  x = v;
+  (cpu::bestKernels().*function)(v.data(), kPoints);
+  double worst = 0;
+  for (uint32_t i = 0; i != kPoints; ++i) {
+    double exact = reference(x[i]), error = std::abs(v[i] - exact);
+    worst = std::max(worst, relative && exact != 0 ? error / std::abs(exact)
+                                                   : error);
+  }
+  return worst;
+}
+
+TEST(Functions, AreAccurate) {
+  EXPECT_LT(worstError(&Kernels::exp, std::exp, -87, 88, true), 2.5e-7);
+  EXPECT_LT(worstError(&Kernels::tanh, std::tanh, -12, 12, true), 3e-7);
+  EXPECT_LT(worstError(&Kernels::tanh, std::tanh, -1e-3f, 1e-3f, true), 2e-7);
+  EXPECT_LT(worstError(&Kernels::erf, std::erf, -6, 6, false), 2.5e-7);
+}
+
+TEST(Functions, SaturateInsteadOfOverflowing) {
+  std::vector<float> v = {1e30f, -1e30f, 3000, 0};
+  cpu::bestKernels().tanh(v.data(), 4);
+  EXPECT_EQ(v, (std::vector<float>{1, -1, 1, 0}));
+}
+
+// The check values of the specification.
+TEST(Functions, CapAndGeluHaveTheirCheckValues) {
+  std::vector<float> cap = {60, -40, 10};
+  cpu::bestKernels().scaleAndCap(cap.data(), 3, 1, 30);
+  EXPECT_NEAR(cap[0], 28.920827402, 4e-6);
+  EXPECT_NEAR(cap[1], -26.101849852, 4e-6);
+  EXPECT_NEAR(cap[2], 9.645382126, 2e-6);
+  const float pairs[] = {1, 1, -1, 1, 2.7f, 1};
+  float out[3];
+  cpu::bestKernels().gatedGelu(cpu::Gate::kTanhGelu, pairs, 3, out);
+  EXPECT_NEAR(out[0], 0.841191991, 2e-7);
+  EXPECT_NEAR(out[1], -0.158808009, 2e-7);
+  EXPECT_NEAR(out[2], 2.691112405, 5e-7);
+  cpu::bestKernels().gatedGelu(cpu::Gate::kErfGelu, pairs, 3, out);
+  EXPECT_NEAR(out[0], 0.841344746, 2e-7);
+  EXPECT_NEAR(out[1], -0.158655254, 2e-7);
+  EXPECT_NEAR(out[2], 2.690639171, 5e-7);
+}
+
+/// An extent of `tiles` tiles with random weights, and random operands.
+struct Product {
+  Storage storage;
+  uint32_t tiles, steps, blockSteps;
+  std::vector<uint16_t> weights; // [row][k], natural
+  std::vector<uint8_t> extent;
+  std::vector<std::vector<float>> x, permuted;
+
+  Product(Storage storage, uint32_t tiles, uint32_t steps, uint32_t blockSteps,
+          uint32_t columns)
+      : storage(storage), tiles(tiles), steps(steps), blockSteps(blockSteps) {
+    uint32_t k = steps * kTileK;
+    for (float w : noise(7, size_t(tiles) * kTileRows * k))
+      weights.push_back(
+          floatToHalf(storage == Storage::kBF16 ? DType::kBF16 : DType::kF16, w));
+    extent.resize(weights.size() * 2);
+    for (uint32_t row = 0; row != tiles * kTileRows; ++row)
+      for (uint32_t i = 0; i != k; ++i)
+        place(row, i);
+    for (uint32_t c = 0; c != columns; ++c) {
+      x.push_back(noise(100 + c, k));
+      permuted.emplace_back(k);
+      cpu::bestKernels().permute(storage, x[c].data(), k, permuted[c].data());
+    }
+  }
+
+  std::vector<float> run(const Kernels &kernels, uint32_t firstColumn,
+                         uint32_t columns) const {
+    std::vector<float> out(size_t(columns) * tiles * kTileRows);
+    std::vector<const float *> in;
+    std::vector<float *> to;
+    for (uint32_t c = 0; c != columns; ++c) {
+      in.push_back(permuted[firstColumn + c].data());
+      to.push_back(out.data() + size_t(c) * tiles * kTileRows);
+    }
+    kernels.matvec({storage, extent.data(), tiles, 0, tiles, steps, blockSteps,
+                    columns, in.data(), to.data(), nullptr});
+    return out;
+  }
+
+private:
+  void place(uint32_t row, uint32_t k) {
+    uint64_t fragment = fragmentIndex(row / kTileRows, k / kTileK, tiles, steps,
+                                      blockSteps);
+    uint64_t element = fragment * kTileRows * kTileK +
+                       fragmentElement(row % kTileRows, k % kTileK);
+    std::memcpy(extent.data() + 2 * element,
+                &weights[size_t(row) * steps * kTileK + k], 2);
+  }
+};
+
+class MatvecTest : public testing::TestWithParam<Storage> {};
+
+TEST_P(MatvecTest, IsTheProduct) {
+  Product p(GetParam(), 11, 5, 2, 1);
+  std::vector<float> y = p.run(cpu::bestKernels(), 0, 1);
+  for (uint32_t row = 0; row != y.size(); ++row) {
+    double sum = 0;
+    for (uint32_t k = 0; k != p.steps * kTileK; ++k)
+      sum += double(halfToFloat(GetParam() == Storage::kBF16 ? DType::kBF16
+                                                             : DType::kF16,
+                                p.weights[size_t(row) * p.steps * kTileK + k])) *
+             p.x[0][k];
+    EXPECT_NEAR(y[row], sum, 1e-5) << "row " << row;
+  }
+}
+
+TEST_P(MatvecTest, IsTheSameInEveryInstructionSetAndBatch) {
+  Product p(GetParam(), 9, 7, 3, 7);
+  std::vector<float> together = p.run(cpu::bestKernels(), 0, 7);
+  for (const Kernels *kernels : cpu::supportedKernels()) {
+    EXPECT_EQ(p.run(*kernels, 0, 7), together) << kernels->name;
+    for (uint32_t c = 0; c != 7; ++c) {
+      std::vector<float> alone = p.run(*kernels, c, 1);
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(),
+                             together.begin() + ptrdiff_t(c * alone.size())))
+          << kernels->name << ", column " << c;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Storages, MatvecTest,
+                         testing::Values(Storage::kBF16, Storage::kF16));
+
+TEST(Kernels, NormsSoftmaxAndDotsAreTheSameInEveryInstructionSet) {
+  constexpr uint32_t n = 77;
+  std::vector<float> v = noise(1, 96), g = noise(2, 96), w = noise(3, 5 * n);
+  std::vector<float> expected;
+  for (const Kernels *k : cpu::supportedKernels()) {
+    std::vector<float> all(96), h = noise(4, 96), dots(5), soft = noise(5, 33);
+    k->rmsNorm(v.data(), g.data(), n, 1e-5f, all.data());
+    k->addRmsNorm(h.data(), v.data(), 0.7f, g.data(), n, 1e-5f);
+    k->dotRows(w.data(), 5, n, v.data(), dots.data());
+    k->softmax(soft.data(), 33);
+    all.insert(all.end(), h.begin(), h.end());
+    all.insert(all.end(), dots.begin(), dots.end());
+    all.insert(all.end(), soft.begin(), soft.end());
+    if (expected.empty())
+      expected = all;
+    EXPECT_EQ(all, expected) << k->name;
+  }
+}
+
+} // namespace
+} // namespace grok::test
