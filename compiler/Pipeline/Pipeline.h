@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@ std::optional<EmitPhase> parseEmitPhase(std::string_view name);
 
 struct CompileRequest {
   ModelConfig model;
+  /// Where the model's keys stand (json::Document's file and lines), for the
+  /// locations of messages; may be empty. The bundle does not depend on it.
+  std::string configFile;
+  std::map<std::string, unsigned> configLines;
   Target target;
   /// maxSeq 0 means min(model.maxPositions, 8192). Recorded in the bundle as
   /// resolved.

@@ -1,0 +1,97 @@
+#include "compiler/Pipeline/Build.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/Emit/Emit.h"
+#include "compiler/Pipeline/Lowering.h"
+
+namespace grok {
+namespace {
+
+constexpr uint32_t kDefaultMaxSeq = 8192;
+
+Manifest manifestOf(const CompileRequest &request, const Lowered &lowered) {
+  const Target &target = request.target;
+  Manifest manifest;
+  manifest.formatVersion = kBundleFormatVersion;
+  manifest.compilerVersion = GROK_VERSION;
+  manifest.target = {target.name, target.toJson()};
+  manifest.sm = target.sm;
+  manifest.ptxVersion = target.ptxVersion;
+  manifest.minimumDriver = target.minDriver;
+  manifest.weights = request.weights;
+  manifest.predictionJson = lowered.predictionJson;
+  return manifest;
+}
+
+absl::StatusOr<std::string> emitPtx(const CompileRequest &request,
+                                    const Lowered &lowered) {
+  if (request.target.isCpu())
+    return absl::InvalidArgumentError(
+        absl::StrCat("--emit=ptx: found the target '", request.target.name,
+                     "', expected a GPU; it runs no PTX"));
+  return emitDecodePtx(request.model, lowered.tables, request.target);
+}
+
+absl::Status writeBundleOf(const CompileRequest &request, Lowered lowered,
+                           const Ingredients &ingredients,
+                           const CompileHooks &hooks) {
+  BundleContents contents;
+  contents.model = request.model;
+  contents.options = request.options;
+  contents.manifest = manifestOf(request, lowered);
+  std::unique_ptr<TensorSource> weights;
+  if (request.weights.kind == WeightsRecipe::Kind::kBlob) {
+    absl::StatusOr<std::unique_ptr<TensorSource>> opened =
+        ingredients.openWeights();
+    if (!opened.ok())
+      return opened.status();
+    weights = *std::move(opened);
+  }
+  if (!request.target.isCpu()) {
+    absl::StatusOr<std::string> ptx = emitPtx(request, lowered);
+    if (!ptx.ok())
+      return ptx.status();
+    contents.files["decode.ptx"] = *std::move(ptx);
+  }
+  contents.files["plan.mlir"] = std::move(lowered.planText);
+  if (!ingredients.tokenizer.empty())
+    contents.files[kTokenizerFile] = ingredients.tokenizer;
+  contents.plan = std::move(lowered.tables);
+  return writeBundle(request.output, contents, weights.get(), hooks.progress);
+}
+
+} // namespace
+
+absl::Status build(CompileRequest request, const Ingredients &ingredients,
+                   std::ostream &text, const CompileHooks &hooks) {
+  if (absl::Status status = request.model.validate(); !status.ok())
+    return status;
+  if (request.options.maxSeq == 0)
+    request.options.maxSeq =
+        std::min(request.model.maxPositions, kDefaultMaxSeq);
+  absl::StatusOr<Lowered> lowered = lower(request, hooks);
+  if (!lowered.ok())
+    return lowered.status();
+  switch (request.emit) {
+  case EmitPhase::kGrok:
+    text << lowered->grokText;
+    return absl::OkStatus();
+  case EmitPhase::kPlan:
+    text << lowered->planText;
+    return absl::OkStatus();
+  case EmitPhase::kPtx: {
+    absl::StatusOr<std::string> ptx = emitPtx(request, *lowered);
+    if (ptx.ok())
+      text << *ptx;
+    return ptx.status();
+  }
+  case EmitPhase::kBundle:
+    return writeBundleOf(request, *std::move(lowered), ingredients, hooks);
+  }
+  return absl::InternalError("unknown phase");
+}
+
+} // namespace grok

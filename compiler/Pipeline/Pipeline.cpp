@@ -1,0 +1,62 @@
+#include "compiler/Pipeline/Pipeline.h"
+
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/Pipeline/Build.h"
+#include "runtime/checkpoint/Checkpoint.h"
+
+namespace grok {
+namespace {
+
+/// Bytes of a file; none for an empty path.
+absl::StatusOr<std::string> readTokenizer(const std::string &path) {
+  if (path.empty())
+    return std::string();
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  if (!file)
+    return absl::NotFoundError(
+        absl::StrCat(path, ": the tokenizer cannot be read"));
+  return bytes.str();
+}
+
+absl::StatusOr<std::unique_ptr<TensorSource>>
+openWeights(const CompileRequest &request, const CompileHooks &hooks) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<TensorSource>> source =
+      openCheckpoint(request.checkpoint, request.model, &notes);
+  if (hooks.report)
+    for (const std::string &note : notes)
+      hooks.report(CompileHooks::Severity::kWarning, note);
+  return source;
+}
+
+} // namespace
+
+std::optional<EmitPhase> parseEmitPhase(std::string_view name) {
+  constexpr std::pair<std::string_view, EmitPhase> kNames[] = {
+      {"grok", EmitPhase::kGrok},
+      {"plan", EmitPhase::kPlan},
+      {"ptx", EmitPhase::kPtx},
+      {"bundle", EmitPhase::kBundle}};
+  for (auto [known, phase] : kNames)
+    if (name == known)
+      return phase;
+  return std::nullopt;
+}
+
+absl::Status compile(const CompileRequest &request, std::ostream &text,
+                     const CompileHooks &hooks) {
+  absl::StatusOr<std::string> tokenizer = readTokenizer(request.tokenizer);
+  if (!tokenizer.ok())
+    return tokenizer.status();
+  Ingredients ingredients{[&] { return openWeights(request, hooks); },
+                          *std::move(tokenizer)};
+  return build(request, ingredients, text, hooks);
+}
+
+} // namespace grok
