@@ -66,8 +66,7 @@ openExecutor(const Bundle &bundle, const std::string &device,
     return openCuda(bundle, limits, *ordinal);
   }
   if (bundle.hasFile("decode.ptx")) {
-    absl::StatusOr<std::unique_ptr<Executor>> gpu =
-        openCuda(bundle, limits, 0);
+    absl::StatusOr<std::unique_ptr<Executor>> gpu = openCuda(bundle, limits, 0);
     if (gpu.ok() || !deviceDoesNotFit(gpu.status()))
       return gpu;
   }

@@ -8,43 +8,58 @@
 namespace grok {
 namespace {
 
-absl::Status validateRow(const RowRequest &row, size_t index, const ModelConfig &model, uint32_t maxSeq) {
+absl::Status validateRow(const RowRequest &row, size_t index,
+                         const ModelConfig &model, uint32_t maxSeq) {
   if (row.ids.empty())
-    return absl::InvalidArgumentError(absl::StrFormat("row %d: found no ids, expected at least one", index));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("row %d: found no ids, expected at least one", index));
   if (row.ids.size() > maxSeq)
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "row %d: found %d ids, expected at most %d, the length in use; shorten the prompt", index, row.ids.size(), maxSeq));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("row %d: found %d ids, expected at most %d, the length "
+                        "in use; shorten the prompt",
+                        index, row.ids.size(), maxSeq));
   if (row.start >= row.ids.size())
-    return absl::InvalidArgumentError(absl::StrFormat("row %d: found start %d, expected less than the %d ids", index,
-                                                      row.start, row.ids.size()));
-  auto bad = std::find_if(row.ids.begin(), row.ids.end(),
-                          [&](int32_t id) { return id < 0 || uint32_t(id) >= model.vocabSize; });
+    return absl::InvalidArgumentError(
+        absl::StrFormat("row %d: found start %d, expected less than the %d ids",
+                        index, row.start, row.ids.size()));
+  auto bad = std::find_if(row.ids.begin(), row.ids.end(), [&](int32_t id) {
+    return id < 0 || uint32_t(id) >= model.vocabSize;
+  });
   if (bad != row.ids.end())
-    return absl::InvalidArgumentError(absl::StrFormat("row %d: found id %d at position %d, expected 0 to %d", index,
-                                                      *bad, bad - row.ids.begin(), model.vocabSize - 1));
-  // Ids 0 .. maxSeq - 1 have a KV entry; the last generated id needs none, but it counts as part of the row.
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "row %d: found id %d at position %d, expected 0 to %d", index, *bad,
+        bad - row.ids.begin(), model.vocabSize - 1));
+  // Ids 0 .. maxSeq - 1 have a KV entry; the last generated id needs none, but
+  // it counts as part of the row.
   if (row.maxNew > maxSeq - row.ids.size())
     return absl::InvalidArgumentError(
-        absl::StrFormat("row %d: found %d ids and %d to generate, %d in all, expected at most %d, the length in use", index,
-                        row.ids.size(), row.maxNew, row.ids.size() + uint64_t(row.maxNew), maxSeq));
+        absl::StrFormat("row %d: found %d ids and %d to generate, %d in all, "
+                        "expected at most %d, the length in use",
+                        index, row.ids.size(), row.maxNew,
+                        row.ids.size() + uint64_t(row.maxNew), maxSeq));
   return absl::OkStatus();
 }
 
 } // namespace
 
-absl::Status validateRequest(const BatchRequest &request, const ModelConfig &model, uint32_t maxBatch,
+absl::Status validateRequest(const BatchRequest &request,
+                             const ModelConfig &model, uint32_t maxBatch,
                              uint32_t maxSeq) {
   if (request.rows.empty() || request.rows.size() > maxBatch)
-    return absl::InvalidArgumentError(absl::StrFormat("found %d rows, expected 1 to %d, the compiled batch",
-                                                      request.rows.size(), maxBatch));
-  if (!std::isfinite(request.temperature) || request.temperature < 0)
     return absl::InvalidArgumentError(
-        absl::StrFormat("found temperature %g, expected 0 (greedy) or a positive number", request.temperature));
+        absl::StrFormat("found %d rows, expected 1 to %d, the compiled batch",
+                        request.rows.size(), maxBatch));
+  if (!std::isfinite(request.temperature) || request.temperature < 0)
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "found temperature %g, expected 0 (greedy) or a positive number",
+        request.temperature));
   if (request.eosId < -1 || request.eosId >= int64_t(model.vocabSize))
     return absl::InvalidArgumentError(
-        absl::StrFormat("found end id %d, expected -1 (none) to %d", request.eosId, model.vocabSize - 1));
+        absl::StrFormat("found end id %d, expected -1 (none) to %d",
+                        request.eosId, model.vocabSize - 1));
   for (size_t i = 0; i != request.rows.size(); ++i)
-    if (absl::Status status = validateRow(request.rows[i], i, model, maxSeq); !status.ok())
+    if (absl::Status status = validateRow(request.rows[i], i, model, maxSeq);
+        !status.ok())
       return status;
   return absl::OkStatus();
 }

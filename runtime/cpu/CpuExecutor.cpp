@@ -1,8 +1,10 @@
-// Scheduling on the CPU: which positions of which rows a step computes, and what becomes of the picked ids.
+// Scheduling on the CPU: which positions of which rows a step computes, and
+// what becomes of the picked ids.
 #include "runtime/cpu/CpuExecutor.h"
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -22,9 +24,11 @@ struct RowState {
 
 class CpuExecutor final : public Executor {
 public:
-  CpuExecutor(const ModelConfig &model, uint32_t maxBatch, const LoadLimits &limits, std::unique_ptr<Forward> forward,
+  CpuExecutor(const ModelConfig &model, uint32_t maxBatch,
+              const LoadLimits &limits, std::unique_ptr<Forward> forward,
               HostArena blob)
-      : model_(model), maxBatch_(maxBatch), limits_(limits), blob_(std::move(blob)), forward_(std::move(forward)),
+      : model_(model), maxBatch_(maxBatch), limits_(limits),
+        blob_(std::move(blob)), forward_(std::move(forward)),
         ids_(maxBatch, std::vector<int32_t>(limits.maxSeq)), rows_(maxBatch) {
     columns_.reserve(kMaxColumns);
   }
@@ -33,9 +37,12 @@ public:
   uint32_t maxBatch() const override { return maxBatch_; }
   uint32_t maxSeq() const override { return limits_.maxSeq; }
   std::string deviceName() const override {
-    return absl::StrFormat("cpu (%d threads, %s)", forward_->threads(), forward_->kernels().name);
+    return absl::StrFormat("cpu (%d threads, %s)", forward_->threads(),
+                           forward_->kernels().name);
   }
-  uint64_t memoryBytes() const override { return forward_->arenaBytes() + blob_.bytes(); }
+  uint64_t memoryBytes() const override {
+    return forward_->arenaBytes() + blob_.bytes();
+  }
 
 private:
   void start(const BatchRequest &request);
@@ -56,11 +63,13 @@ void CpuExecutor::start(const BatchRequest &request) {
   for (size_t i = 0; i != request.rows.size(); ++i) {
     const RowRequest &row = request.rows[i];
     std::copy(row.ids.begin(), row.ids.end(), ids_[i].begin());
-    rows_[i] = {row.start, uint32_t(row.ids.size()), uint32_t(row.ids.size()) + row.maxNew, false};
+    rows_[i] = {row.start, uint32_t(row.ids.size()),
+                uint32_t(row.ids.size()) + row.maxNew, false};
   }
 }
 
-/// Every row that is not done gets a position; what is left of the columns goes to rows with more known ids.
+/// Every row that is not done gets a position; what is left of the columns goes
+/// to rows with more known ids.
 void CpuExecutor::fillColumns(const BatchRequest &request) {
   columns_.clear();
   uint32_t rows = uint32_t(request.rows.size()), waiting = 0;
@@ -73,20 +82,26 @@ void CpuExecutor::fillColumns(const BatchRequest &request) {
     uint32_t share = uint32_t(kMaxColumns - columns_.size()) / waiting--;
     for (uint32_t n = 0; n != share && row.next != row.known; ++n, ++row.next) {
       bool last = row.next + 1 == row.known;
-      columns_.push_back({i, row.next, ids_[i][row.next], bool(request.onLogits) || (last && row.known < row.limit)});
+      columns_.push_back(
+          {i, row.next, ids_[i][row.next],
+           bool(request.onLogits) || (last && row.known < row.limit)});
     }
   }
 }
 
-/// Hands out logits and routing, and appends the picked id to rows whose last known position was computed.
+/// Hands out logits and routing, and appends the picked id to rows whose last
+/// known position was computed.
 absl::Status CpuExecutor::finishColumns(const BatchRequest &request) {
   for (uint32_t c = 0; c != columns_.size(); ++c) {
     const Column &column = columns_[c];
     if (request.onRouting)
       for (uint32_t layer = 0; layer != model_.numLayers; ++layer)
-        request.onRouting(column.row, column.position, layer, forward_->routing(layer, c));
+        request.onRouting(column.row, column.position, layer,
+                          forward_->routing(layer, c));
     if (request.onLogits)
-      if (absl::Status status = request.onLogits(column.row, column.position, forward_->logits(c)); !status.ok())
+      if (absl::Status status = request.onLogits(column.row, column.position,
+                                                 forward_->logits(c));
+          !status.ok())
         return status;
     RowState &row = rows_[column.row];
     if (column.position + 1 != row.known)
@@ -103,44 +118,79 @@ absl::Status CpuExecutor::finishColumns(const BatchRequest &request) {
 }
 
 absl::StatusOr<BatchResult> CpuExecutor::run(const BatchRequest &request) {
-  if (absl::Status status = validateRequest(request, model_, maxBatch_, limits_.maxSeq); !status.ok())
+  if (absl::Status status =
+          validateRequest(request, model_, maxBatch_, limits_.maxSeq);
+      !status.ok())
     return status;
   auto begin = std::chrono::steady_clock::now();
   start(request);
-  Picking picking{request.temperature > 0 ? 1 / request.temperature : 0, request.seed};
+  Picking picking{request.temperature > 0 ? 1 / request.temperature : 0,
+                  request.seed};
   for (fillColumns(request); !columns_.empty(); fillColumns(request)) {
     forward_->step(columns_, picking);
     if (absl::Status status = finishColumns(request); !status.ok())
       return status;
   }
   BatchResult result;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
   for (size_t i = 0; i != request.rows.size(); ++i)
-    result.newIds.emplace_back(ids_[i].begin() + request.rows[i].ids.size(), ids_[i].begin() + rows_[i].known);
+    result.newIds.emplace_back(ids_[i].begin() + request.rows[i].ids.size(),
+                               ids_[i].begin() + rows_[i].known);
   return result;
 }
 
-absl::StatusOr<std::unique_ptr<Executor>> create(const ModelConfig &model, const PlanTables &plan,
-                                                 std::span<const uint8_t> blob, HostArena generated,
-                                                 const LoadLimits &asked, const CpuOptions &options) {
+/// Weights that a thread should have to read between two barriers, in bytes:
+/// with less, threads mostly wait for each other, and for the system to run
+/// them when the machine is busy.
+constexpr uint64_t kShareBytes = 256 << 10;
+/// Barriers of a layer.
+constexpr uint64_t kLayerPhases = 5;
+
+/// As many threads as may run at once, fewer for models whose layers are small.
+unsigned threadsFor(const ModelConfig &m) {
+  auto bytes = [&](MatrixKind kind) {
+    MatrixShape shape = matrixShape(m, kind);
+    return uint64_t(shape.rows) * shape.k * 2;
+  };
+  uint64_t layer = bytes(MatrixKind::kQkv) + bytes(MatrixKind::kAttnOut);
+  layer += m.expertsPerToken *
+           (bytes(MatrixKind::kGateUp) + bytes(MatrixKind::kDown));
+  if (m.denseWidth)
+    layer += bytes(MatrixKind::kDenseGateUp) + bytes(MatrixKind::kDenseDown);
+  uint64_t useful = layer / kLayerPhases / kShareBytes;
+  return unsigned(std::clamp<uint64_t>(useful, 1, availableThreads()));
+}
+
+absl::StatusOr<std::unique_ptr<Executor>>
+create(const ModelConfig &model, const PlanTables &plan,
+       std::span<const uint8_t> blob, HostArena generated,
+       const LoadLimits &asked, const CpuOptions &options) {
   if (plan.deviceCount != 1)
-    return absl::InvalidArgumentError(
-        absl::StrFormat("found a plan for %d devices, expected 1: the CPU runs whole models", plan.deviceCount));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "found a plan for %d devices, expected 1: the CPU runs whole models",
+        plan.deviceCount));
   if (plan.maxBatch > kMaxColumns)
     return absl::InvalidArgumentError(
-        absl::StrFormat("found a plan for batch %d, expected at most %d", plan.maxBatch, kMaxColumns));
+        absl::StrFormat("found a plan for batch %d, expected at most %d",
+                        plan.maxBatch, kMaxColumns));
   if (blob.size() != plan.blobBytes)
     return absl::InvalidArgumentError(
-        absl::StrFormat("found %d bytes of weights, expected %d as planned", blob.size(), plan.blobBytes));
-  absl::StatusOr<LoadLimits> limits = resolveLimits(asked, model, plan, sizeof(float));
+        absl::StrFormat("found %d bytes of weights, expected %d as planned",
+                        blob.size(), plan.blobBytes));
+  absl::StatusOr<LoadLimits> limits =
+      resolveLimits(asked, model, plan, sizeof(float));
   if (!limits.ok())
     return limits.status();
   absl::StatusOr<std::unique_ptr<Forward>> forward =
-      Forward::create(model, plan, blob, *limits, options.threads ? options.threads : availableThreads(),
+      Forward::create(model, plan, blob, *limits,
+                      options.threads ? options.threads : threadsFor(model),
                       options.kernels ? *options.kernels : bestKernels());
   if (!forward.ok())
     return forward.status();
-  return std::make_unique<CpuExecutor>(model, plan.maxBatch, *limits, std::move(*forward), std::move(generated));
+  return std::make_unique<CpuExecutor>(
+      model, plan.maxBatch, *limits, std::move(*forward), std::move(generated));
 }
 
 /// Synthetic weights, generated where they will be read.
@@ -149,12 +199,15 @@ absl::StatusOr<HostArena> generateBlob(const Bundle &bundle) {
   if (!blob.ok())
     return blob;
   uint64_t at = 0;
-  std::unique_ptr<TensorSource> source = syntheticSource(bundle.model(), bundle.manifest().weights.seed);
-  absl::Status status = packBlob(bundle.model(), bundle.plan(), *source, [&](std::span<const uint8_t> piece) {
-    std::memcpy(blob->data() + at, piece.data(), piece.size());
-    at += piece.size();
-    return absl::OkStatus();
-  });
+  std::unique_ptr<TensorSource> source =
+      syntheticSource(bundle.model(), bundle.manifest().weights.seed);
+  absl::Status status =
+      packBlob(bundle.model(), bundle.plan(), *source,
+               [&](std::span<const uint8_t> piece) {
+                 std::memcpy(blob->data() + at, piece.data(), piece.size());
+                 at += piece.size();
+                 return absl::OkStatus();
+               });
   if (!status.ok())
     return status;
   return blob;
@@ -162,9 +215,10 @@ absl::StatusOr<HostArena> generateBlob(const Bundle &bundle) {
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<Executor>> createExecutor(const ModelConfig &model, const PlanTables &plan,
-                                                         std::span<const uint8_t> blob, const LoadLimits &limits,
-                                                         const CpuOptions &options) {
+absl::StatusOr<std::unique_ptr<Executor>>
+createExecutor(const ModelConfig &model, const PlanTables &plan,
+               std::span<const uint8_t> blob, const LoadLimits &limits,
+               const CpuOptions &options) {
   return create(model, plan, blob, HostArena(), limits, options);
 }
 
@@ -172,22 +226,27 @@ absl::StatusOr<std::unique_ptr<Executor>> createExecutor(const ModelConfig &mode
 
 namespace grok {
 
-absl::StatusOr<std::unique_ptr<Executor>> createCpuExecutor(const Bundle &bundle, const LoadLimits &limits) {
+absl::StatusOr<std::unique_ptr<Executor>>
+createCpuExecutor(const Bundle &bundle, const LoadLimits &limits) {
   // A wrong limit is reported before weights are generated.
-  if (absl::StatusOr<LoadLimits> checked = resolveLimits(limits, bundle.model(), bundle.plan(), sizeof(float));
+  if (absl::StatusOr<LoadLimits> checked =
+          resolveLimits(limits, bundle.model(), bundle.plan(), sizeof(float));
       !checked.ok())
     return checked.status();
   switch (bundle.manifest().weights.kind) {
   case WeightsRecipe::Kind::kNone:
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s: found no weights, expected weights.blob; fill it in with grokrun pack", bundle.path()));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: found no weights, expected weights.blob; fill it "
+                        "in with grokrun pack",
+                        bundle.path()));
   case WeightsRecipe::Kind::kSynthetic:
     if (bundle.blob().empty()) {
       absl::StatusOr<cpu::HostArena> blob = cpu::generateBlob(bundle);
       if (!blob.ok())
         return blob.status();
       std::span<const uint8_t> bytes(blob->data(), blob->bytes());
-      return cpu::create(bundle.model(), bundle.plan(), bytes, std::move(*blob), limits, {});
+      return cpu::create(bundle.model(), bundle.plan(), bytes, std::move(*blob),
+                         limits, {});
     }
     break;
   case WeightsRecipe::Kind::kBlob:
@@ -196,7 +255,8 @@ absl::StatusOr<std::unique_ptr<Executor>> createCpuExecutor(const Bundle &bundle
   std::span<const uint8_t> blob = bundle.blob();
   // Read ahead: otherwise the first request pays for every page.
   madvise(const_cast<uint8_t *>(blob.data()), blob.size(), MADV_WILLNEED);
-  return cpu::create(bundle.model(), bundle.plan(), blob, cpu::HostArena(), limits, {});
+  return cpu::create(bundle.model(), bundle.plan(), blob, cpu::HostArena(),
+                     limits, {});
 }
 
 } // namespace grok

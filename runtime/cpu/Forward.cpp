@@ -7,7 +7,8 @@
 
 namespace grok::cpu {
 
-/// Operands, results and scales of a subset of the columns, for Kernels::matvec.
+/// Operands, results and scales of a subset of the columns, for
+/// Kernels::matvec.
 struct Forward::Gather {
   uint32_t count = 0;
   uint32_t column[kMaxColumns];
@@ -16,7 +17,8 @@ struct Forward::Gather {
   float scale[kMaxColumns];
   bool scaled = false; // y += scale * sum instead of y = sum
 
-  void add(uint32_t index, const float *operand, float *result, float weight = 1) {
+  void add(uint32_t index, const float *operand, float *result,
+           float weight = 1) {
     column[count] = index;
     x[count] = operand;
     y[count] = result;
@@ -25,38 +27,56 @@ struct Forward::Gather {
 };
 
 std::span<const float> Forward::logits(uint32_t column) const {
-  return {logits_ + uint64_t(column) * alignUp(m_.vocabSize, kTileRows), m_.vocabSize};
+  return {logits_ + uint64_t(column) * alignUp(m_.vocabSize, kTileRows),
+          m_.vocabSize};
 }
 int32_t Forward::picked(uint32_t column) const { return picked_[column]; }
-std::span<const uint32_t> Forward::routing(uint32_t layer, uint32_t column) const {
-  return {routing_ + (uint64_t(layer) * kMaxColumns + column) * m_.expertsPerToken, m_.expertsPerToken};
+std::span<const uint32_t> Forward::routing(uint32_t layer,
+                                           uint32_t column) const {
+  return {routing_ +
+              (uint64_t(layer) * kMaxColumns + column) * m_.expertsPerToken,
+          m_.expertsPerToken};
 }
 
 const float *Forward::vector(uint32_t layer, uint64_t floatOffset) const {
-  return reinterpret_cast<const float *>(blob_.data() + vectorsOffset_ + layer * vectorsLayerBytes_) + floatOffset;
+  return reinterpret_cast<const float *>(blob_.data() + vectorsOffset_ +
+                                         layer * vectorsLayerBytes_) +
+         floatOffset;
 }
 
-/// The keys or values of one kv head in one block of positions: keys [headStride][64], values [64][headStride].
-float *Forward::kvHead(uint32_t row, uint32_t block, uint32_t layer, bool values, uint32_t head) const {
-  uint64_t index = ((uint64_t(row) * rowBlocks_ + block) * m_.numLayers + layer) * 2 + values;
+/// The keys or values of one kv head in one block of positions: keys
+/// [headStride][64], values [64][headStride].
+float *Forward::kvHead(uint32_t row, uint32_t block, uint32_t layer,
+                       bool values, uint32_t head) const {
+  uint64_t index =
+      ((uint64_t(row) * rowBlocks_ + block) * m_.numLayers + layer) * 2 +
+      values;
   return kv_ + (index * m_.numKvHeads + head) * kKvBlock * headStride_;
 }
 
 float *Forward::partial(uint32_t column, uint32_t head, uint32_t chunk) const {
-  return partials_ + ((uint64_t(column) * m_.numHeads + head) * chunks_ + chunk) * partialStride_;
+  return partials_ +
+         ((uint64_t(column) * m_.numHeads + head) * chunks_ + chunk) *
+             partialStride_;
 }
 
 void Forward::step(std::span<const Column> columns, const Picking &picking) {
   columns_ = columns;
   picking_ = picking;
-  pool_.run([](void *self, unsigned thread) { static_cast<Forward *>(self)->runThread(thread); }, this);
+  pool_.run(
+      [](void *self, unsigned thread) {
+        static_cast<Forward *>(self)->runThread(thread);
+      },
+      this);
   for (uint32_t c = 0; c != columns.size(); ++c) {
     if (!columns[c].head)
       continue;
-    // Threads own ascending ranges of ids, so the first of equal candidates has the lowest id.
+    // Threads own ascending ranges of ids, so the first of equal candidates has
+    // the lowest id.
     Candidate chosen = workers_[0].candidates[c];
     for (const Worker &w : workers_)
-      if (w.candidates[c].id >= 0 && (chosen.id < 0 || w.candidates[c].value > chosen.value))
+      if (w.candidates[c].id >= 0 &&
+          (chosen.id < 0 || w.candidates[c].value > chosen.value))
         chosen = w.candidates[c];
     picked_[c] = chosen.id;
   }
@@ -75,7 +95,8 @@ void Forward::runThread(unsigned thread) {
     attentionOutput(w, thread, layer);
     pool_.barrier();
     for (uint32_t c = 0; c != columns_.size(); ++c)
-      k_.addRmsNorm(w.residual + c * hiddenStride_, attnSums_ + c * hiddenStride_, 1, vector(layer, hidden),
+      k_.addRmsNorm(w.residual + c * hiddenStride_,
+                    attnSums_ + c * hiddenStride_, 1, vector(layer, hidden),
                     m_.hiddenSize, float(m_.normEps));
     normalize(w, vector(layer, 2 * hidden));
     route(w, thread, layer);
@@ -85,10 +106,12 @@ void Forward::runThread(unsigned thread) {
     pool_.barrier();
     float scale = m_.denseWidth ? float(0.70710678118654752440) : 1;
     for (uint32_t c = 0; c != columns_.size(); ++c)
-      k_.addRmsNorm(w.residual + c * hiddenStride_, moeSums_ + c * hiddenStride_, scale, vector(layer, 3 * hidden),
-                    m_.hiddenSize, float(m_.normEps));
+      k_.addRmsNorm(
+          w.residual + c * hiddenStride_, moeSums_ + c * hiddenStride_, scale,
+          vector(layer, 3 * hidden), m_.hiddenSize, float(m_.normEps));
   }
-  if (std::any_of(columns_.begin(), columns_.end(), [](const Column &c) { return c.head; })) {
+  if (std::any_of(columns_.begin(), columns_.end(),
+                  [](const Column &c) { return c.head; })) {
     normalize(w, vector(m_.numLayers, 0));
     head(w, thread);
   }
@@ -104,59 +127,78 @@ void Forward::embedColumn(const Column &column, float *out) const {
   uint32_t id = uint32_t(column.id);
   if (m_.tiedHead) {
     for (uint32_t step = 0; step < tiedRows_.steps(); step += blockSteps_)
-      k_.expandFragments(storage_, blob_.data() + tiedRows_.at(id, step), std::min(blockSteps_, tiedRows_.steps() - step),
+      k_.expandFragments(storage_, blob_.data() + tiedRows_.at(id, step),
+                         std::min(blockSteps_, tiedRows_.steps() - step),
                          multiplier, out + step * kTileK);
     return;
   }
-  auto holds = [&](const EmbeddingExtent &e) { return id - e.rowBegin < e.rowCount; };
-  const EmbeddingExtent &extent = *std::find_if(embedding_.begin(), embedding_.end(), holds);
-  k_.expandRow(storage_, blob_.data() + extent.offset + uint64_t(id - extent.rowBegin) * m_.hiddenSize * 2, m_.hiddenSize,
-               multiplier, out);
+  auto holds = [&](const EmbeddingExtent &e) {
+    return id - e.rowBegin < e.rowCount;
+  };
+  const EmbeddingExtent &extent =
+      *std::find_if(embedding_.begin(), embedding_.end(), holds);
+  k_.expandRow(storage_,
+               blob_.data() + extent.offset +
+                   uint64_t(id - extent.rowBegin) * m_.hiddenSize * 2,
+               m_.hiddenSize, multiplier, out);
 }
 
 /// The residual's norm of every column, as the operand of the next matrix.
 void Forward::normalize(Worker &w, const float *gain) {
   for (uint64_t c = 0; c != columns_.size(); ++c) {
     float *normed = w.normed + c * hiddenStride_;
-    k_.rmsNorm(w.residual + c * hiddenStride_, gain, m_.hiddenSize, float(m_.normEps), normed);
+    k_.rmsNorm(w.residual + c * hiddenStride_, gain, m_.hiddenSize,
+               float(m_.normEps), normed);
     k_.permute(storage_, normed, m_.hiddenSize, w.operand + c * hiddenStride_);
   }
 }
 
 /// The thread's share of a matrix times the gathered columns.
-void Forward::multiply(const HostMatrix &matrix, unsigned thread, uint32_t layer, const Gather &gather) const {
+void Forward::multiply(const HostMatrix &matrix, unsigned thread,
+                       uint32_t layer, const Gather &gather) const {
   float *y[kMaxColumns];
   for (const Segment &segment : matrix.share(thread)) {
     for (uint32_t i = 0; i != gather.count; ++i)
       y[i] = gather.y[i] + segment.row;
-    k_.matvec({storage_, blob_.data() + segment.offset + layer * segment.layerStride, segment.extentTiles,
-               segment.firstTile, segment.tiles, matrix.steps, blockSteps_, gather.count, gather.x, y,
+    k_.matvec({storage_,
+               blob_.data() + segment.offset + layer * segment.layerStride,
+               segment.extentTiles, segment.firstTile, segment.tiles,
+               matrix.steps, blockSteps_, gather.count, gather.x, y,
                gather.scaled ? gather.scale : nullptr});
   }
 }
 
 void Forward::qkv(Worker &w, unsigned thread, uint32_t layer) {
-  RowRange rows = rowsOf(ceilDiv(m_.qkvRows(), kTileRows), thread, pool_.threads());
+  RowRange rows =
+      rowsOf(ceilDiv(m_.qkvRows(), kTileRows), thread, pool_.threads());
   uint32_t end = std::min(rows.end, m_.qkvRows());
   Gather gather;
   for (uint32_t c = 0; c != columns_.size(); ++c)
-    gather.add(c, w.operand + c * hiddenStride_, w.rows + uint64_t(c) * shareRows_ - rows.begin);
+    gather.add(c, w.operand + c * hiddenStride_,
+               w.rows + uint64_t(c) * shareRows_ - rows.begin);
   multiply(qkv_, thread, layer, gather);
   for (uint32_t c = 0; c != columns_.size(); ++c)
     if (rows.begin < end)
-      rotateAndStore(columns_[c], c, layer, rows.begin, end - rows.begin, w.rows + uint64_t(c) * shareRows_);
+      rotateAndStore(columns_[c], c, layer, rows.begin, end - rows.begin,
+                     w.rows + uint64_t(c) * shareRows_);
 }
 
-/// Rows of the qkv matrix: rotates the pairs of queries and keys, and puts each where attention reads it.
-void Forward::rotateAndStore(const Column &column, uint32_t index, uint32_t layer, uint32_t row, uint32_t count,
+/// Rows of the qkv matrix: rotates the pairs of queries and keys, and puts each
+/// where attention reads it.
+void Forward::rotateAndStore(const Column &column, uint32_t index,
+                             uint32_t layer, uint32_t row, uint32_t count,
                              const float *sums) {
-  const uint32_t dim = m_.headDim, half = dim / 2, block = column.position / kKvBlock, at = column.position % kKvBlock;
+  const uint32_t dim = m_.headDim, half = dim / 2,
+                 block = column.position / kKvBlock,
+                 at = column.position % kKvBlock;
   const float *rope = rope_ + uint64_t(column.position) * dim;
   for (uint32_t i = 0; i != count; i += 2) {
     uint32_t head = (row + i) / dim, r = (row + i) % dim;
     float a = sums[i], b = sums[i + 1];
     if (head >= m_.numHeads + m_.numKvHeads) {
-      float *value = kvHead(column.row, block, layer, true, head - m_.numHeads - m_.numKvHeads) + at * headStride_ + r;
+      float *value = kvHead(column.row, block, layer, true,
+                            head - m_.numHeads - m_.numKvHeads) +
+                     at * headStride_ + r;
       value[0] = a;
       value[1] = b;
       continue;
@@ -169,7 +211,8 @@ void Forward::rotateAndStore(const Column &column, uint32_t index, uint32_t laye
       q[j] = first;
       q[j + half] = second;
     } else {
-      float *key = kvHead(column.row, block, layer, false, head - m_.numHeads) + at;
+      float *key =
+          kvHead(column.row, block, layer, false, head - m_.numHeads) + at;
       key[j * kKvBlock] = first;
       key[(j + half) * kKvBlock] = second;
     }
@@ -185,19 +228,27 @@ void Forward::attention(Worker &w, unsigned thread, uint32_t layer) {
           attentionTask(w, layer, c, head, chunk);
 }
 
-void Forward::attentionTask(Worker &w, uint32_t layer, uint32_t column, uint32_t kvHeadIndex, uint32_t chunk) {
+void Forward::attentionTask(Worker &w, uint32_t layer, uint32_t column,
+                            uint32_t kvHeadIndex, uint32_t chunk) {
   const Column &c = columns_[column];
-  const uint32_t heads = m_.numHeads / m_.numKvHeads, firstBlock = chunk * (kChunkPositions / kKvBlock);
+  const uint32_t heads = m_.numHeads / m_.numKvHeads,
+                 firstBlock = chunk * (kChunkPositions / kKvBlock);
   float temperature = 1;
-  if (m_.attentionTemperatureLength && c.position > m_.attentionTemperatureLength)
-    temperature = float(std::log2(double(c.position)) / std::log2(double(m_.attentionTemperatureLength)));
-  k_.attention({.q = q_ + (uint64_t(column) * m_.numHeads + uint64_t(kvHeadIndex) * heads) * headStride_,
+  if (m_.attentionTemperatureLength &&
+      c.position > m_.attentionTemperatureLength)
+    temperature = float(std::log2(double(c.position)) /
+                        std::log2(double(m_.attentionTemperatureLength)));
+  k_.attention({.q = q_ + (uint64_t(column) * m_.numHeads +
+                           uint64_t(kvHeadIndex) * heads) *
+                              headStride_,
                 .heads = heads,
                 .headStride = headStride_,
                 .keys = kvHead(c.row, firstBlock, layer, false, kvHeadIndex),
                 .values = kvHead(c.row, firstBlock, layer, true, kvHeadIndex),
-                .blockStride = uint64_t(m_.numLayers) * 2 * m_.numKvHeads * kKvBlock * headStride_,
-                .positions = std::min(c.position + 1 - chunk * kChunkPositions, kChunkPositions),
+                .blockStride = uint64_t(m_.numLayers) * 2 * m_.numKvHeads *
+                               kKvBlock * headStride_,
+                .positions = std::min(c.position + 1 - chunk * kChunkPositions,
+                                      kChunkPositions),
                 .scale = float(m_.attentionScale),
                 .cap = float(m_.attentionCap),
                 .temperature = temperature,
@@ -211,7 +262,8 @@ void Forward::attentionOutput(Worker &w, unsigned thread, uint32_t layer) {
   for (uint32_t c = 0; c != columns_.size(); ++c) {
     float *natural = w.attention + uint64_t(c) * attentionStride_;
     for (uint32_t head = 0; head != m_.numHeads; ++head)
-      k_.mergePartials(partial(c, head, 0), partialStride_, chunksOf(columns_[c].position), headStride_, m_.headDim,
+      k_.mergePartials(partial(c, head, 0), partialStride_,
+                       chunksOf(columns_[c].position), headStride_, m_.headDim,
                        natural + head * m_.headDim);
     float *operand = w.attentionOperand + uint64_t(c) * attentionStride_;
     k_.permute(storage_, natural, m_.numHeads * m_.headDim, operand);
@@ -226,40 +278,51 @@ void Forward::route(Worker &w, unsigned thread, uint32_t layer) {
   for (uint32_t c = 0; c != columns_.size(); ++c) {
     Choice *chosen = w.choices + uint64_t(c) * m_.expertsPerToken;
     if (m_.hash)
-      *chosen = {m_.hash->expertOf(m_.hash->hash(uint32_t(columns_[c].id), columns_[c].position), columns_[c].position), 1};
+      *chosen = {m_.hash->expertOf(m_.hash->hash(uint32_t(columns_[c].id),
+                                                 columns_[c].position),
+                                   columns_[c].position),
+                 1};
     else
       chooseLearned(w, layer, c);
     for (uint32_t i = 0; i != m_.expertsPerToken; ++i) {
       w.active[chosen[i].expert] = 1;
       if (thread == 0)
-        routing_[(uint64_t(layer) * kMaxColumns + c) * m_.expertsPerToken + i] = chosen[i].expert;
+        routing_[(uint64_t(layer) * kMaxColumns + c) * m_.expertsPerToken + i] =
+            chosen[i].expert;
     }
   }
 }
 
-/// The k largest probabilities of a softmax over all experts, ties to the lower index, not divided by their sum.
+/// The k largest probabilities of a softmax over all experts, ties to the lower
+/// index, not divided by their sum.
 void Forward::chooseLearned(Worker &w, uint32_t layer, uint32_t column) {
-  k_.dotRows(vector(layer, uint64_t(4) * m_.hiddenSize), m_.numExperts, m_.hiddenSize,
-             w.normed + uint64_t(column) * hiddenStride_, w.router);
+  k_.dotRows(vector(layer, uint64_t(4) * m_.hiddenSize), m_.numExperts,
+             m_.hiddenSize, w.normed + uint64_t(column) * hiddenStride_,
+             w.router);
   k_.scaleAndCap(w.router, m_.numExperts, 1, float(m_.routerCap));
   k_.softmax(w.router, m_.numExperts);
   Choice *chosen = w.choices + uint64_t(column) * m_.expertsPerToken;
   for (uint32_t i = 0; i != m_.expertsPerToken; ++i) {
-    uint32_t top = uint32_t(std::max_element(w.router, w.router + m_.numExperts) - w.router);
+    uint32_t top = uint32_t(
+        std::max_element(w.router, w.router + m_.numExperts) - w.router);
     chosen[i] = {top, w.router[top]};
     w.router[top] = -1;
   }
-  std::sort(chosen, chosen + m_.expertsPerToken, [](const Choice &a, const Choice &b) { return a.expert < b.expert; });
+  std::sort(
+      chosen, chosen + m_.expertsPerToken,
+      [](const Choice &a, const Choice &b) { return a.expert < b.expert; });
 }
 
-void Forward::gatherExpert(const Worker &w, uint32_t expert, Gather &gather, float **act) const {
+void Forward::gatherExpert(const Worker &w, uint32_t expert, Gather &gather,
+                           float **act) const {
   gather.count = 0;
   for (uint32_t c = 0; c != columns_.size(); ++c)
     for (uint32_t i = 0; i != m_.expertsPerToken; ++i) {
       const Choice &choice = w.choices[uint64_t(c) * m_.expertsPerToken + i];
       if (choice.expert != expert)
         continue;
-      act[gather.count] = act_ + (uint64_t(c) * m_.expertsPerToken + i) * actStride_;
+      act[gather.count] =
+          act_ + (uint64_t(c) * m_.expertsPerToken + i) * actStride_;
       gather.add(c, nullptr, nullptr, choice.weight);
     }
 }
@@ -283,10 +346,13 @@ void Forward::gateUp(Worker &w, unsigned thread, uint32_t layer) {
   gatedMlp(w, thread, layer, denseGateUp_, m_.denseWidth, gather, act);
 }
 
-/// The thread's share of gelu(gate) * up, in the order in which the down matrix reads it.
-void Forward::gatedMlp(Worker &w, unsigned thread, uint32_t layer, const HostMatrix &matrix, uint32_t width,
-                       Gather &gather, float *const *act) {
-  RowRange rows = rowsOf(ceilDiv(2 * width, kTileRows), thread, pool_.threads());
+/// The thread's share of gelu(gate) * up, in the order in which the down matrix
+/// reads it.
+void Forward::gatedMlp(Worker &w, unsigned thread, uint32_t layer,
+                       const HostMatrix &matrix, uint32_t width, Gather &gather,
+                       float *const *act) {
+  RowRange rows =
+      rowsOf(ceilDiv(2 * width, kTileRows), thread, pool_.threads());
   uint32_t end = std::min(rows.end, 2 * width);
   if (rows.begin >= end)
     return;
@@ -297,17 +363,22 @@ void Forward::gatedMlp(Worker &w, unsigned thread, uint32_t layer, const HostMat
   multiply(matrix, thread, layer, gather);
   uint32_t first = rows.begin / 2, count = (end - rows.begin) / 2;
   for (uint32_t i = 0; i != gather.count; ++i) {
-    k_.gatedGelu(m_.gelu == Gelu::kErf ? Gate::kErfGelu : Gate::kTanhGelu, w.rows + uint64_t(i) * shareRows_, count, w.gated);
+    k_.gatedGelu(m_.gelu == Gelu::kErf ? Gate::kErfGelu : Gate::kTanhGelu,
+                 w.rows + uint64_t(i) * shareRows_, count, w.gated);
     for (uint32_t f = 0; f != count; ++f)
-      act[i][(first + f) / kTileK * kTileK + permutedIndex(storage_, (first + f) % kTileK)] = w.gated[f];
+      act[i][(first + f) / kTileK * kTileK +
+             permutedIndex(storage_, (first + f) % kTileK)] = w.gated[f];
   }
 }
 
-/// Sums of the experts in ascending order, the dense MLP last; dropped experts add nothing.
+/// Sums of the experts in ascending order, the dense MLP last; dropped experts
+/// add nothing.
 void Forward::down(Worker &w, unsigned thread, uint32_t layer) {
-  RowRange rows = rowsOf(ceilDiv(m_.hiddenSize, kTileRows), thread, pool_.threads());
+  RowRange rows =
+      rowsOf(ceilDiv(m_.hiddenSize, kTileRows), thread, pool_.threads());
   for (uint32_t c = 0; c != columns_.size(); ++c)
-    std::fill(moeSums_ + uint64_t(c) * hiddenStride_ + rows.begin, moeSums_ + uint64_t(c) * hiddenStride_ + rows.end, 0);
+    std::fill(moeSums_ + uint64_t(c) * hiddenStride_ + rows.begin,
+              moeSums_ + uint64_t(c) * hiddenStride_ + rows.end, 0);
   Gather gather;
   gather.scaled = true;
   float *act[kMaxColumns];
@@ -327,7 +398,8 @@ void Forward::down(Worker &w, unsigned thread, uint32_t layer) {
     return;
   gather.count = 0;
   for (uint32_t c = 0; c != columns_.size(); ++c)
-    gather.add(c, denseAct_ + uint64_t(c) * denseStride_, moeSums_ + uint64_t(c) * hiddenStride_);
+    gather.add(c, denseAct_ + uint64_t(c) * denseStride_,
+               moeSums_ + uint64_t(c) * hiddenStride_);
   multiply(denseDown_, thread, layer, gather);
 }
 
@@ -336,7 +408,8 @@ void Forward::head(Worker &w, unsigned thread) {
   Gather gather;
   for (uint32_t c = 0; c != columns_.size(); ++c)
     if (columns_[c].head)
-      gather.add(c, w.operand + uint64_t(c) * hiddenStride_, logits_ + c * stride);
+      gather.add(c, w.operand + uint64_t(c) * hiddenStride_,
+                 logits_ + c * stride);
   multiply(head_, thread, 0, gather);
   RowRange rows = rowsOf(uint32_t(stride) / kTileRows, thread, pool_.threads());
   uint32_t end = std::min(rows.end, m_.vocabSize);
@@ -345,13 +418,17 @@ void Forward::head(Worker &w, unsigned thread) {
     w.candidates[c] = {0, -1};
     if (rows.begin >= end)
       continue;
-    k_.scaleAndCap(gather.y[i] + rows.begin, end - rows.begin, float(m_.outputMultiplier), float(m_.finalCap));
-    w.candidates[c] = best(gather.y[i], rows.begin, end, columns_[c].position + 1);
+    k_.scaleAndCap(gather.y[i] + rows.begin, end - rows.begin,
+                   float(m_.outputMultiplier), float(m_.finalCap));
+    w.candidates[c] =
+        best(gather.y[i], rows.begin, end, columns_[c].position + 1);
   }
 }
 
-/// The largest logit, or the largest with noise, of ids begin .. end - 1; the lowest id of equal ones.
-Forward::Candidate Forward::best(const float *logits, uint32_t begin, uint32_t end, uint32_t position) const {
+/// The largest logit, or the largest with noise, of ids begin .. end - 1; the
+/// lowest id of equal ones.
+Forward::Candidate Forward::best(const float *logits, uint32_t begin,
+                                 uint32_t end, uint32_t position) const {
   uint64_t key = sampling::noiseKey(picking_.seed, position);
   auto value = [&](uint32_t id) {
     if (picking_.inverseTemperature == 0)

@@ -1,6 +1,7 @@
-// One forward step on the CPU: the phases of the plan, each run by every thread on its share of the tiles, with a barrier
-// where values cross threads. Between barriers a thread keeps the residual stream of all columns for itself, as a slot of
-// the decode kernel does, so norms and routing need no hand-over.
+// One forward step on the CPU: the phases of the plan, each run by every thread
+// on its share of the tiles, with a barrier where values cross threads. Between
+// barriers a thread keeps the residual stream of all columns for itself, as a
+// slot of the decode kernel does, so norms and routing need no hand-over.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,15 @@
 
 namespace grok::cpu {
 
-/// Columns of one step at most: rows of a batch, or several prompt positions of a row.
+/// Columns of one step at most: rows of a batch, or several prompt positions of
+/// a row.
 inline constexpr uint32_t kMaxColumns = 16;
-/// Positions of an attention task. Part of the numerics: partial outputs are merged chunk by chunk.
+/// Positions of an attention task. Part of the numerics: partial outputs are
+/// merged chunk by chunk.
 inline constexpr uint32_t kChunkPositions = 256;
 
-/// One position of one row. Columns of a row are consecutive and ascending in position, and everything before the first
-/// is in the KV cache.
+/// One position of one row. Columns of a row are consecutive and ascending in
+/// position, and everything before the first is in the KV cache.
 struct Column {
   uint32_t row, position;
   int32_t id;
@@ -39,9 +42,10 @@ struct Picking {
 class Forward {
 public:
   /// `blob` must outlive it. ResourceExhausted if the memory is not there.
-  static absl::StatusOr<std::unique_ptr<Forward>> create(const ModelConfig &model, const PlanTables &plan,
-                                                         std::span<const uint8_t> blob, const LoadLimits &limits,
-                                                         unsigned threads, const Kernels &kernels);
+  static absl::StatusOr<std::unique_ptr<Forward>>
+  create(const ModelConfig &model, const PlanTables &plan,
+         std::span<const uint8_t> blob, const LoadLimits &limits,
+         unsigned threads, const Kernels &kernels);
 
   /// Computes the columns (1 .. kMaxColumns) and updates the KV cache.
   void step(std::span<const Column> columns, const Picking &picking);
@@ -75,17 +79,18 @@ private:
     float *normed;   // [columns][hiddenStride], natural order
     float *operand;  // [columns][hiddenStride], permuted
     float *attention, *attentionOperand; // [columns][attentionStride]
-    float *rows;     // [columns][shareRows]: sums of the thread's rows
-    float *gated;    // [shareRows / 2]
-    float *scores;   // [heads per kv head][kChunkPositions]
-    float *router;   // [experts]
-    Choice *choices; // [columns][expertsPerToken]
+    float *rows;           // [columns][shareRows]: sums of the thread's rows
+    float *gated;          // [shareRows / 2]
+    float *scores;         // [heads per kv head][kChunkPositions]
+    float *router;         // [experts]
+    Choice *choices;       // [columns][expertsPerToken]
     Candidate *candidates; // [columns]
     uint32_t *active;      // [experts]: 1 where some column chose it
   };
   struct Gather;
 
-  Forward(const ModelConfig &model, const PlanTables &plan, std::span<const uint8_t> blob, const LoadLimits &limits,
+  Forward(const ModelConfig &model, const PlanTables &plan,
+          std::span<const uint8_t> blob, const LoadLimits &limits,
           unsigned threads, const Kernels &kernels);
   void planMatrices(const PlanTables &plan);
   absl::Status planArena();
@@ -97,26 +102,35 @@ private:
   void embedColumn(const Column &column, float *out) const;
   void normalize(Worker &w, const float *gain);
   void qkv(Worker &w, unsigned thread, uint32_t layer);
-  void rotateAndStore(const Column &column, uint32_t index, uint32_t layer, uint32_t row, uint32_t count, const float *sums);
+  void rotateAndStore(const Column &column, uint32_t index, uint32_t layer,
+                      uint32_t row, uint32_t count, const float *sums);
   void attention(Worker &w, unsigned thread, uint32_t layer);
-  void attentionTask(Worker &w, uint32_t layer, uint32_t column, uint32_t kvHead, uint32_t chunk);
+  void attentionTask(Worker &w, uint32_t layer, uint32_t column,
+                     uint32_t kvHead, uint32_t chunk);
   float *partial(uint32_t column, uint32_t head, uint32_t chunk) const;
   void attentionOutput(Worker &w, unsigned thread, uint32_t layer);
   void route(Worker &w, unsigned thread, uint32_t layer);
   void chooseLearned(Worker &w, uint32_t layer, uint32_t column);
   void gateUp(Worker &w, unsigned thread, uint32_t layer);
-  void gatedMlp(Worker &w, unsigned thread, uint32_t layer, const HostMatrix &matrix, uint32_t width,
-                Gather &gather, float *const *act);
+  void gatedMlp(Worker &w, unsigned thread, uint32_t layer,
+                const HostMatrix &matrix, uint32_t width, Gather &gather,
+                float *const *act);
   void down(Worker &w, unsigned thread, uint32_t layer);
   void head(Worker &w, unsigned thread);
-  Candidate best(const float *logits, uint32_t begin, uint32_t end, uint32_t position) const;
+  Candidate best(const float *logits, uint32_t begin, uint32_t end,
+                 uint32_t position) const;
   /// The columns that chose an expert; `act` gets their activations of it.
-  void gatherExpert(const Worker &w, uint32_t expert, Gather &gather, float **act) const;
+  void gatherExpert(const Worker &w, uint32_t expert, Gather &gather,
+                    float **act) const;
 
-  void multiply(const HostMatrix &matrix, unsigned thread, uint32_t layer, const Gather &gather) const;
+  void multiply(const HostMatrix &matrix, unsigned thread, uint32_t layer,
+                const Gather &gather) const;
   const float *vector(uint32_t layer, uint64_t floatOffset) const;
-  float *kvHead(uint32_t row, uint32_t block, uint32_t layer, bool values, uint32_t head) const;
-  uint32_t chunksOf(uint32_t position) const { return position / kChunkPositions + 1; }
+  float *kvHead(uint32_t row, uint32_t block, uint32_t layer, bool values,
+                uint32_t head) const;
+  uint32_t chunksOf(uint32_t position) const {
+    return position / kChunkPositions + 1;
+  }
 
   const ModelConfig m_;
   const std::span<const uint8_t> blob_;
@@ -131,12 +145,14 @@ private:
   RowLocator tiedRows_;
   std::vector<EmbeddingExtent> embedding_;
 
-  uint32_t hiddenStride_, attentionStride_, headStride_, actStride_, denseStride_, shareRows_ = 0, chunks_, rowBlocks_;
+  uint32_t hiddenStride_, attentionStride_, headStride_, actStride_,
+      denseStride_, shareRows_ = 0, chunks_, rowBlocks_;
   uint64_t partialStride_;
   HostArena arena_;
   std::vector<Worker> workers_;
   uint64_t workerBegin_ = 0, workerBytes_ = 0;
-  float *rope_, *q_, *partials_, *attnSums_, *act_, *denseAct_, *moeSums_, *logits_, *kv_;
+  float *rope_, *q_, *partials_, *attnSums_, *act_, *denseAct_, *moeSums_,
+      *logits_, *kv_;
   uint32_t *routing_; // [layers][columns][expertsPerToken]
 
   std::span<const Column> columns_; // of the step in progress

@@ -7,24 +7,35 @@
 namespace grok::cpu {
 namespace {
 
-uint32_t roundUp(uint32_t n, uint32_t unit) { return uint32_t(alignUp(n, unit)); }
+uint32_t roundUp(uint32_t n, uint32_t unit) {
+  return uint32_t(alignUp(n, unit));
+}
 
 } // namespace
 
-Forward::Forward(const ModelConfig &model, const PlanTables &plan, std::span<const uint8_t> blob,
-                 const LoadLimits &limits, unsigned threads, const Kernels &kernels)
-    : m_(model), blob_(blob), k_(kernels), storage_(plan.dtype == DType::kBF16 ? Storage::kBF16 : Storage::kF16), blockSteps_(plan.blockSteps), maxBatch_(plan.maxBatch),
-      maxSeq_(limits.maxSeq), vectorsOffset_(plan.vectorsOffset), vectorsLayerBytes_(plan.vectorsLayerBytes),
-      kvReserve_(limits.kvBytes), pool_(threads), hiddenStride_(roundUp(model.hiddenSize, kTileK)),
-      attentionStride_(roundUp(model.numHeads * model.headDim, kTileK)), headStride_(roundUp(model.headDim, 16)),
-      actStride_(roundUp(model.expertWidth, kTileK)), denseStride_(roundUp(model.denseWidth, kTileK)),
-      chunks_(ceilDiv(limits.maxSeq, kChunkPositions)), rowBlocks_(ceilDiv(limits.maxSeq, kKvBlock)),
+Forward::Forward(const ModelConfig &model, const PlanTables &plan,
+                 std::span<const uint8_t> blob, const LoadLimits &limits,
+                 unsigned threads, const Kernels &kernels)
+    : m_(model), blob_(blob), k_(kernels),
+      storage_(plan.dtype == DType::kBF16 ? Storage::kBF16 : Storage::kF16),
+      blockSteps_(plan.blockSteps), maxBatch_(plan.maxBatch),
+      maxSeq_(limits.maxSeq), vectorsOffset_(plan.vectorsOffset),
+      vectorsLayerBytes_(plan.vectorsLayerBytes), kvReserve_(limits.kvBytes),
+      pool_(threads), hiddenStride_(roundUp(model.hiddenSize, kTileK)),
+      attentionStride_(roundUp(model.numHeads * model.headDim, kTileK)),
+      headStride_(roundUp(model.headDim, 16)),
+      actStride_(roundUp(model.expertWidth, kTileK)),
+      denseStride_(roundUp(model.denseWidth, kTileK)),
+      chunks_(ceilDiv(limits.maxSeq, kChunkPositions)),
+      rowBlocks_(ceilDiv(limits.maxSeq, kKvBlock)),
       partialStride_(headStride_ + kPartialExtra) {}
 
-absl::StatusOr<std::unique_ptr<Forward>> Forward::create(const ModelConfig &model, const PlanTables &plan,
-                                                         std::span<const uint8_t> blob, const LoadLimits &limits,
-                                                         unsigned threads, const Kernels &kernels) {
-  std::unique_ptr<Forward> forward(new Forward(model, plan, blob, limits, threads, kernels));
+absl::StatusOr<std::unique_ptr<Forward>>
+Forward::create(const ModelConfig &model, const PlanTables &plan,
+                std::span<const uint8_t> blob, const LoadLimits &limits,
+                unsigned threads, const Kernels &kernels) {
+  std::unique_ptr<Forward> forward(
+      new Forward(model, plan, blob, limits, threads, kernels));
   forward->planMatrices(plan);
   if (absl::Status status = forward->planArena(); !status.ok())
     return status;
@@ -37,9 +48,12 @@ void Forward::planMatrices(const PlanTables &plan) {
     const PlanMatrix *matrix = plan.findMatrix(kind, expert);
     if (!matrix)
       return HostMatrix();
-    // The head's rows go straight to the logits, down and attn_out rows to their sums: no scratch.
-    if (kind == MatrixKind::kQkv || kind == MatrixKind::kGateUp || kind == MatrixKind::kDenseGateUp)
-      shareRows_ = std::max(shareRows_, (matrix->tiles / pool_.threads() + 1) * kTileRows);
+    // The head's rows go straight to the logits, down and attn_out rows to
+    // their sums: no scratch.
+    if (kind == MatrixKind::kQkv || kind == MatrixKind::kGateUp ||
+        kind == MatrixKind::kDenseGateUp)
+      shareRows_ = std::max(shareRows_,
+                            (matrix->tiles / pool_.threads() + 1) * kTileRows);
     return cutMatrix(*matrix, plan, pool_.threads());
   };
   qkv_ = cut(MatrixKind::kQkv);
@@ -52,7 +66,8 @@ void Forward::planMatrices(const PlanTables &plan) {
   experts_.resize(m_.numExperts);
   for (uint32_t e = 0; e != m_.numExperts; ++e)
     if (plan.experts[e] == PlanTables::Expert::kKept)
-      experts_[e] = {true, cut(MatrixKind::kGateUp, e), cut(MatrixKind::kDown, e)};
+      experts_[e] = {true, cut(MatrixKind::kGateUp, e),
+                     cut(MatrixKind::kDown, e)};
   embedding_ = plan.embedding;
   if (m_.tiedHead)
     tiedRows_ = RowLocator(*plan.findMatrix(MatrixKind::kHead), blockSteps_);
@@ -62,7 +77,9 @@ void Forward::placeWorkers(uint8_t *base) {
   for (unsigned thread = 0; thread != pool_.threads(); ++thread) {
     ArenaLayout layout;
     uint8_t *own = base + workerBegin_ + thread * workerBytes_;
-    auto floats = [&](uint64_t count) { return reinterpret_cast<float *>(own + layout.floats(count)); };
+    auto floats = [&](uint64_t count) {
+      return reinterpret_cast<float *>(own + layout.floats(count));
+    };
     Worker &w = workers_[thread];
     w.residual = floats(uint64_t(kMaxColumns) * hiddenStride_);
     w.normed = floats(uint64_t(kMaxColumns) * hiddenStride_);
@@ -73,29 +90,36 @@ void Forward::placeWorkers(uint8_t *base) {
     w.gated = floats(shareRows_ / 2);
     w.scores = floats(uint64_t(m_.numHeads / m_.numKvHeads) * kChunkPositions);
     w.router = floats(m_.numExperts);
-    w.choices = reinterpret_cast<Choice *>(own + layout.take(uint64_t(kMaxColumns) * m_.expertsPerToken * sizeof(Choice)));
-    w.candidates = reinterpret_cast<Candidate *>(own + layout.take(kMaxColumns * sizeof(Candidate)));
-    w.active = reinterpret_cast<uint32_t *>(own + layout.take(uint64_t(m_.numExperts) * sizeof(uint32_t)));
+    w.choices = reinterpret_cast<Choice *>(
+        own + layout.take(uint64_t(kMaxColumns) * m_.expertsPerToken *
+                          sizeof(Choice)));
+    w.candidates = reinterpret_cast<Candidate *>(
+        own + layout.take(kMaxColumns * sizeof(Candidate)));
+    w.active = reinterpret_cast<uint32_t *>(
+        own + layout.take(uint64_t(m_.numExperts) * sizeof(uint32_t)));
     workerBytes_ = layout.total();
   }
 }
 
 absl::Status Forward::planArena() {
   uint64_t columns = kMaxColumns;
-  uint64_t kvFloats = uint64_t(maxBatch_) * rowBlocks_ * m_.numLayers * 2 * m_.numKvHeads * kKvBlock * headStride_;
+  uint64_t kvFloats = uint64_t(maxBatch_) * rowBlocks_ * m_.numLayers * 2 *
+                      m_.numKvHeads * kKvBlock * headStride_;
   workers_.resize(pool_.threads());
   placeWorkers(nullptr); // for workerBytes_
 
   ArenaLayout layout;
   uint64_t rope = layout.floats(uint64_t(maxSeq_) * m_.headDim);
   uint64_t q = layout.floats(columns * m_.numHeads * headStride_);
-  uint64_t partials = layout.floats(columns * m_.numHeads * chunks_ * partialStride_);
+  uint64_t partials =
+      layout.floats(columns * m_.numHeads * chunks_ * partialStride_);
   uint64_t attnSums = layout.floats(columns * hiddenStride_);
   uint64_t act = layout.floats(columns * m_.expertsPerToken * actStride_);
   uint64_t denseAct = layout.floats(columns * denseStride_);
   uint64_t moeSums = layout.floats(columns * hiddenStride_);
   uint64_t logits = layout.floats(columns * roundUp(m_.vocabSize, kTileRows));
-  uint64_t routing = layout.take(columns * m_.numLayers * m_.expertsPerToken * sizeof(uint32_t));
+  uint64_t routing = layout.take(columns * m_.numLayers * m_.expertsPerToken *
+                                 sizeof(uint32_t));
   workerBegin_ = layout.take(workerBytes_ * pool_.threads());
   uint64_t kv = layout.take(std::max(kvFloats * sizeof(float), kvReserve_));
 
@@ -103,7 +127,9 @@ absl::Status Forward::planArena() {
   if (!arena.ok())
     return arena.status();
   arena_ = std::move(*arena);
-  auto at = [&](uint64_t offset) { return reinterpret_cast<float *>(arena_.data() + offset); };
+  auto at = [&](uint64_t offset) {
+    return reinterpret_cast<float *>(arena_.data() + offset);
+  };
   rope_ = at(rope);
   q_ = at(q);
   partials_ = at(partials);

@@ -25,7 +25,8 @@ private:
   uint64_t bytes_ = 0;
 };
 
-/// Hands out parts of an arena that does not exist yet: first all sizes, then the pointers.
+/// Hands out parts of an arena that does not exist yet: first all sizes, then
+/// the pointers.
 class ArenaLayout {
 public:
   /// Offset of `count` floats, on a cache line of their own.

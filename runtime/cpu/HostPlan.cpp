@@ -11,7 +11,9 @@ std::vector<SlotExtent> occupiedExtents(const PlanMatrix &matrix) {
     if (extent.tileCount)
       extents.push_back(extent);
   std::sort(extents.begin(), extents.end(),
-            [](const SlotExtent &a, const SlotExtent &b) { return a.tileBegin < b.tileBegin; });
+            [](const SlotExtent &a, const SlotExtent &b) {
+              return a.tileBegin < b.tileBegin;
+            });
   return extents;
 }
 
@@ -22,7 +24,8 @@ RowRange rowsOf(uint32_t tiles, unsigned thread, unsigned threads) {
           uint32_t(uint64_t(tiles) * (thread + 1) / threads) * kTileRows};
 }
 
-HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan, unsigned threads) {
+HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan,
+                     unsigned threads) {
   HostMatrix host;
   host.steps = matrix.steps;
   std::vector<SlotExtent> extents = occupiedExtents(matrix);
@@ -34,8 +37,10 @@ HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan, unsigned 
       uint32_t from = std::max(begin, extent.tileBegin);
       uint32_t to = std::min(end, extent.tileBegin + extent.tileCount);
       if (from < to)
-        host.segments.push_back({extent.offset, plan.banks[extent.bank].layerStride, extent.tileCount,
-                                 from - extent.tileBegin, to - from, from * kTileRows});
+        host.segments.push_back({extent.offset,
+                                 plan.banks[extent.bank].layerStride,
+                                 extent.tileCount, from - extent.tileBegin,
+                                 to - from, from * kTileRows});
     }
   }
   host.threadBegin.push_back(uint32_t(host.segments.size()));
@@ -43,15 +48,20 @@ HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan, unsigned 
 }
 
 RowLocator::RowLocator(const PlanMatrix &matrix, uint32_t blockSteps)
-    : extents_(occupiedExtents(matrix)), steps_(matrix.steps), blockSteps_(blockSteps) {}
+    : extents_(occupiedExtents(matrix)), steps_(matrix.steps),
+      blockSteps_(blockSteps) {}
 
 uint64_t RowLocator::at(uint32_t row, uint32_t step) const {
   uint32_t tile = row / kTileRows;
   auto after = std::upper_bound(extents_.begin(), extents_.end(), tile,
-                                [](uint32_t t, const SlotExtent &extent) { return t < extent.tileBegin; });
+                                [](uint32_t t, const SlotExtent &extent) {
+                                  return t < extent.tileBegin;
+                                });
   const SlotExtent &extent = *(after - 1);
-  uint64_t fragment = fragmentIndex(tile - extent.tileBegin, step, extent.tileCount, steps_, blockSteps_);
-  return extent.offset + fragment * kFragmentBytes + uint64_t(row % kTileRows) * 64;
+  uint64_t fragment = fragmentIndex(tile - extent.tileBegin, step,
+                                    extent.tileCount, steps_, blockSteps_);
+  return extent.offset + fragment * kFragmentBytes +
+         uint64_t(row % kTileRows) * 64;
 }
 
 } // namespace grok::cpu

@@ -31,7 +31,9 @@ std::span<const Kernels *const> supportedKernels() {
   static const size_t unsupported = [] {
 #ifdef __x86_64__
     __builtin_cpu_init();
-    return __builtin_cpu_supports("x86-64-v4") ? 0 : __builtin_cpu_supports("x86-64-v3") ? 1 : 2;
+    return __builtin_cpu_supports("x86-64-v4")   ? 0
+           : __builtin_cpu_supports("x86-64-v3") ? 1
+                                                 : 2;
 #else
     return 0;
 #endif

@@ -1,8 +1,11 @@
-// Sixteen float32 lanes, whatever the machine's vector width: the compiler splits them where registers are narrower, so
-// the results are the same bits everywhere. Included once per instruction set, each time in a namespace of its own
-// (GROK_ISA), because the same inline function compiled for two instruction sets must not be merged by the linker.
+// Sixteen float32 lanes, whatever the machine's vector width: the compiler
+// splits them where registers are narrower, so the results are the same bits
+// everywhere. Included once per instruction set, each time in a namespace of
+// its own (GROK_ISA), because the same inline function compiled for two
+// instruction sets must not be merged by the linker.
 //
-// The struct around the vector is never passed through memory: everything here is inlined.
+// The struct around the vector is never passed through memory: everything here
+// is inlined.
 #include <cstdint>
 #include <utility>
 
@@ -29,25 +32,44 @@ GROK_INLINE Lanes load(const float *p) {
   __builtin_memcpy(&a.v, p, sizeof(a.v));
   return a;
 }
-GROK_INLINE void store(float *p, const Lanes &a) { __builtin_memcpy(p, &a.v, sizeof(a.v)); }
-GROK_INLINE Lanes operator+(const Lanes &a, const Lanes &b) { return {a.v + b.v}; }
-GROK_INLINE Lanes operator-(const Lanes &a, const Lanes &b) { return {a.v - b.v}; }
-GROK_INLINE Lanes operator*(const Lanes &a, const Lanes &b) { return {a.v * b.v}; }
-GROK_INLINE Lanes operator/(const Lanes &a, const Lanes &b) { return {a.v / b.v}; }
+GROK_INLINE void store(float *p, const Lanes &a) {
+  __builtin_memcpy(p, &a.v, sizeof(a.v));
+}
+GROK_INLINE Lanes operator+(const Lanes &a, const Lanes &b) {
+  return {a.v + b.v};
+}
+GROK_INLINE Lanes operator-(const Lanes &a, const Lanes &b) {
+  return {a.v - b.v};
+}
+GROK_INLINE Lanes operator*(const Lanes &a, const Lanes &b) {
+  return {a.v * b.v};
+}
+GROK_INLINE Lanes operator/(const Lanes &a, const Lanes &b) {
+  return {a.v / b.v};
+}
 GROK_INLINE Lanes operator*(const Lanes &a, float b) { return {a.v * b}; }
 GROK_INLINE Lanes operator+(const Lanes &a, float b) { return {a.v + b}; }
-GROK_INLINE Lanes max(const Lanes &a, const Lanes &b) { return {a.v > b.v ? a.v : b.v}; }
-GROK_INLINE Lanes min(const Lanes &a, const Lanes &b) { return {a.v < b.v ? a.v : b.v}; }
+GROK_INLINE Lanes max(const Lanes &a, const Lanes &b) {
+  return {a.v > b.v ? a.v : b.v};
+}
+GROK_INLINE Lanes min(const Lanes &a, const Lanes &b) {
+  return {a.v < b.v ? a.v : b.v};
+}
 
 /// A mask: all bits of a lane set or none.
 struct Mask {
   Lanes::Ints v;
 };
-GROK_INLINE Mask operator<(const Lanes &a, const Lanes &b) { return {a.v < b.v}; }
-GROK_INLINE Lanes select(const Mask &m, const Lanes &a, const Lanes &b) { return {m.v ? a.v : b.v}; }
+GROK_INLINE Mask operator<(const Lanes &a, const Lanes &b) {
+  return {a.v < b.v};
+}
+GROK_INLINE Lanes select(const Mask &m, const Lanes &a, const Lanes &b) {
+  return {m.v ? a.v : b.v};
+}
 /// Lanes 0 .. n - 1.
 GROK_INLINE Mask firstLanes(int n) {
-  constexpr Lanes::Ints iota = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  constexpr Lanes::Ints iota = {0, 1, 2,  3,  4,  5,  6,  7,
+                                8, 9, 10, 11, 12, 13, 14, 15};
   return {iota < n};
 }
 /// Reads n < 16 floats, zeros behind them.
@@ -57,19 +79,24 @@ GROK_INLINE Lanes loadFirst(const float *p, unsigned n) {
   return a;
 }
 
-/// Lane i of a and lane i + Width/2, for every group of Width lanes, of two vectors at once: the result has the sums of
-/// a's groups and then of b's, in groups of Width / 2. One step of the reduction tree for two rows.
+/// Lane i of a and lane i + Width/2, for every group of Width lanes, of two
+/// vectors at once: the result has the sums of a's groups and then of b's, in
+/// groups of Width / 2. One step of the reduction tree for two rows.
 template <int Width, size_t... I>
-GROK_INLINE Lanes foldStep(const Lanes &a, const Lanes &b, std::index_sequence<I...>) {
+GROK_INLINE Lanes foldStep(const Lanes &a, const Lanes &b,
+                           std::index_sequence<I...>) {
   constexpr int half = Width / 2;
-  return {__builtin_shufflevector(a.v, b.v, (int(I) / half * Width + int(I) % half)...) +
-          __builtin_shufflevector(a.v, b.v, (int(I) / half * Width + int(I) % half + half)...)};
+  return {__builtin_shufflevector(a.v, b.v,
+                                  (int(I) / half * Width + int(I) % half)...) +
+          __builtin_shufflevector(
+              a.v, b.v, (int(I) / half * Width + int(I) % half + half)...)};
 }
 template <int Width> GROK_INLINE Lanes fold(const Lanes &a, const Lanes &b) {
   return foldStep<Width>(a, b, std::make_index_sequence<16>());
 }
 
-/// The sum of all lanes, in the order of the tree: i + (i + 8), then + 4, + 2, + 1.
+/// The sum of all lanes, in the order of the tree: i + (i + 8), then + 4, + 2,
+/// + 1.
 GROK_INLINE float sum(const Lanes &a) {
   Lanes t = fold<16>(a, a);
   t = fold<8>(t, t);
@@ -99,7 +126,8 @@ GROK_INLINE float largest(const Lanes &a) {
 /// e^x, relative error below 2e-7 for -87 <= x <= 88; clamped to that range.
 GROK_INLINE Lanes exp(const Lanes &a) {
   Lanes x = min(max(a, splat(-87.0f)), splat(88.0f));
-  constexpr float kRound = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
+  constexpr float kRound =
+      12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
   Lanes n = (x * 1.44269504088896341f + kRound) + -kRound;
   Lanes r = x - n * 0.693359375f;
   r = r - n * -2.12194440e-4f;
@@ -114,9 +142,12 @@ GROK_INLINE Lanes exp(const Lanes &a) {
   return y * Lanes{(Lanes::Vector)bits};
 }
 
-GROK_INLINE Lanes magnitude(const Lanes &a) { return {(Lanes::Vector)((Lanes::Ints)a.v & 0x7fffffff)}; }
+GROK_INLINE Lanes magnitude(const Lanes &a) {
+  return {(Lanes::Vector)((Lanes::Ints)a.v & 0x7fffffff)};
+}
 GROK_INLINE Lanes withSignOf(const Lanes &a, const Lanes &s) {
-  return {(Lanes::Vector)((Lanes::Ints)a.v | ((Lanes::Ints)s.v & (int32_t)0x80000000))};
+  return {(Lanes::Vector)((Lanes::Ints)a.v |
+                          ((Lanes::Ints)s.v & (int32_t)0x80000000))};
 }
 
 /// tanh x, relative error below 3e-7, saturating: no overflow whatever x.
@@ -128,11 +159,13 @@ GROK_INLINE Lanes tanh(const Lanes &x) {
   p = p * z + 1.33314422036e-1f;
   p = p * z + -3.33332819422e-1f;
   Lanes small = p * z * m + m;
-  Lanes large = splat(1.0f) - splat(2.0f) / (exp(min(m, splat(20.0f)) * 2.0f) + 1.0f);
+  Lanes large =
+      splat(1.0f) - splat(2.0f) / (exp(min(m, splat(20.0f)) * 2.0f) + 1.0f);
   return withSignOf(select(m < splat(0.625f), small, large), x);
 }
 
-/// 1 - erf(x) for x >= 1, as e^(-x^2) / x times a polynomial in 1 / x^2 (one for x below 2, one above).
+/// 1 - erf(x) for x >= 1, as e^(-x^2) / x times a polynomial in 1 / x^2 (one
+/// for x below 2, one above).
 GROK_INLINE Lanes erfcTail(const Lanes &a) {
   Lanes x = min(a, splat(9.0f)), q = splat(1.0f) / x, z = q * q;
   Lanes p = splat(2.326819970068386e-2f);

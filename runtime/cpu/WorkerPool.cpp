@@ -5,7 +5,8 @@
 namespace grok::cpu {
 namespace {
 
-/// Pauses before a waiting thread sleeps: about as long as a few phases of a small model take.
+/// Pauses before a waiting thread sleeps: about as long as a few phases of a
+/// small model take.
 constexpr unsigned kSpins = 1 << 12;
 
 void pause() {

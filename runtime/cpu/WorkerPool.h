@@ -1,5 +1,5 @@
-// Persistent threads that run one job together and meet at barriers. A waiting thread spins for some microseconds, as
-// phases are short, and then sleeps.
+// Persistent threads that run one job together and meet at barriers. A waiting
+// thread spins for some microseconds, as phases are short, and then sleeps.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ public:
   using Job = void (*)(void *context, unsigned thread);
   /// Runs the job on every thread and returns when all have finished it.
   void run(Job job, void *context);
-  /// Called by every thread of a job; returns when all of them have called it. Everything that was written before is
-  /// visible behind it.
+  /// Called by every thread of a job; returns when all of them have called it.
+  /// Everything that was written before is visible behind it.
   void barrier();
 
   unsigned threads() const { return count_; }

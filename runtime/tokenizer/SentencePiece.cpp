@@ -49,8 +49,7 @@ void closeModel(void *tokenizer) {
   delete static_cast<SentencePieceProcessor *>(tokenizer);
 }
 
-grok_tokenizer_result encode(void *tokenizer, const char *text,
-                             size_t length) {
+grok_tokenizer_result encode(void *tokenizer, const char *text, size_t length) {
   return guarded([&]() -> grok_tokenizer_result {
     std::vector<int> ids;
     auto status = static_cast<SentencePieceProcessor *>(tokenizer)->Encode(

@@ -135,8 +135,7 @@ absl::Status evalCommand(const Arguments &args) {
     return ids.status();
   // Only the CPU executor reports which experts were chosen.
   bool histogram = !args.histogram.empty();
-  std::string device =
-      histogram && args.device == "auto" ? "cpu" : args.device;
+  std::string device = histogram && args.device == "auto" ? "cpu" : args.device;
   absl::StatusOr<Session> session = Session::open(args.bundle, device);
   if (!session.ok())
     return session.status();

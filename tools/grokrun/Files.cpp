@@ -21,18 +21,16 @@ absl::Status verifyCommand(const std::string &path) {
     return bundle.status();
   {
     Progress progress("verify");
-    absl::Status status =
-        (*bundle)->verify([&](uint64_t done, uint64_t total) {
-          progress.update(done, total);
-        });
+    absl::Status status = (*bundle)->verify(
+        [&](uint64_t done, uint64_t total) { progress.update(done, total); });
     if (!status.ok())
       return status;
   }
   uint64_t bytes = 0;
   for (const auto &[name, record] : (*bundle)->manifest().files)
     bytes += record.bytes;
-  std::cout << path << ": " << (*bundle)->manifest().files.size()
-            << " files, " << bytes << " bytes, all as recorded\n";
+  std::cout << path << ": " << (*bundle)->manifest().files.size() << " files, "
+            << bytes << " bytes, all as recorded\n";
   return absl::OkStatus();
 }
 
@@ -87,8 +85,8 @@ absl::Status probeCommand(const std::string &device) {
 
 Action addVerify(CLI::App &app) {
   auto path = std::make_shared<std::string>();
-  CLI::App *command = app.add_subcommand(
-      "verify", "Check a bundle's structure and every hash");
+  CLI::App *command =
+      app.add_subcommand("verify", "Check a bundle's structure and every hash");
   addBundle(*command, *path);
   return [path] { return verifyCommand(*path); };
 }
@@ -96,8 +94,8 @@ Action addVerify(CLI::App &app) {
 Action addPack(CLI::App &app) {
   auto path = std::make_shared<std::string>();
   auto weights = std::make_shared<std::string>();
-  CLI::App *command =
-      app.add_subcommand("pack", "Fill in the weights of a bundle without them");
+  CLI::App *command = app.add_subcommand(
+      "pack", "Fill in the weights of a bundle without them");
   addBundle(*command, *path);
   command
       ->add_option("--weights", *weights,

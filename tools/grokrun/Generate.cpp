@@ -73,11 +73,11 @@ void printJson(const Prompt &prompt, const std::vector<int32_t> &ids,
   out["ids"] = ids;
   out["text"] = text ? Json(*text) : Json();
   out["device"] = session.executor->deviceName();
-  out["timings"] = {{"load_seconds", session.loadSeconds},
-                    {"run_seconds", seconds},
-                    {"positions_per_second",
-                     double(prompt.ids.size() + ids.size() - !ids.empty()) /
-                         seconds}};
+  out["timings"] = {
+      {"load_seconds", session.loadSeconds},
+      {"run_seconds", seconds},
+      {"positions_per_second",
+       double(prompt.ids.size() + ids.size() - !ids.empty()) / seconds}};
   std::cout << out.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
@@ -129,7 +129,8 @@ Action addGenerate(CLI::App &app) {
   addBundle(*command, args->bundle);
   command->add_option("--prompt", args->prompt, "Text to continue")
       ->type_name("TEXT");
-  command->add_option("--ids", args->ids, "Token ids to continue: 1,2,3 or a file")
+  command
+      ->add_option("--ids", args->ids, "Token ids to continue: 1,2,3 or a file")
       ->type_name("IDS");
   command->add_option("-n", args->count, "Ids to generate at most")
       ->type_name("N")

@@ -38,16 +38,16 @@ absl::StatusOr<std::vector<int32_t>> parseIds(std::string_view text,
     auto [stop, error] =
         std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || stop != word.data() + word.size() || id < 0)
-      return absl::InvalidArgumentError(
-          absl::StrCat(place(file, text, at), ": found '",
-                       std::string(word.substr(0, 40)),
-                       "', expected token ids, integers from 0 on"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          place(file, text, at), ": found '", std::string(word.substr(0, 40)),
+          "', expected token ids, integers from 0 on"));
     ids.push_back(id);
     at = text.find_first_not_of(kSeparators, end);
   }
   if (ids.empty())
-    return absl::InvalidArgumentError(absl::StrCat(
-        file.empty() ? "--ids" : file, ": found no ids, expected at least one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.empty() ? "--ids" : file,
+                     ": found no ids, expected at least one"));
   return ids;
 }
 

@@ -22,9 +22,9 @@ absl::Status logitsCommand(const Arguments &args) {
     return session.status();
   BatchRequest request;
   request.rows = {{*ids, 0, 0}};
-  if (absl::Status s =
-          validateRequest(request, session->bundle->model(),
-                          session->executor->maxBatch(), session->executor->maxSeq());
+  if (absl::Status s = validateRequest(request, session->bundle->model(),
+                                       session->executor->maxBatch(),
+                                       session->executor->maxSeq());
       !s.ok())
     return s;
   absl::StatusOr<MatrixFile> file = MatrixFile::create(

@@ -56,8 +56,7 @@ absl::Status writeText(const std::string &path, std::string_view text) {
 
 absl::StatusOr<MatrixFile> MatrixFile::create(const std::string &path,
                                               const std::string &tensor,
-                                              uint64_t rows,
-                                              uint64_t columns) {
+                                              uint64_t rows, uint64_t columns) {
   uint64_t bytes = rows * columns * sizeof(float);
   std::string header =
       absl::StrCat("{\"", tensor, "\":{\"dtype\":\"F32\",\"shape\":[", rows,

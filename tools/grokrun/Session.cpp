@@ -16,8 +16,7 @@ absl::StatusOr<Session> Session::open(const std::string &path,
       openExecutor(**bundle, device, {});
   if (!executor.ok())
     return executor.status();
-  std::chrono::duration<double> took =
-      std::chrono::steady_clock::now() - begin;
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   return Session{std::move(*bundle), std::move(*executor), took.count()};
 }
 

@@ -41,11 +41,11 @@ absl::StatusOr<void *> openPlugin() {
     reasons.emplace_back(dlerror());
   }
   if (reasons.empty())
-    reasons.push_back(absl::StrCat("found none at ",
-                                   absl::StrJoin(candidates, ", ")));
-  return absl::UnavailableError(absl::StrCat(
-      "tokenizer plugin: ", reasons.front(), "; name one in ", kPluginVariable,
-      " or give token ids with --ids"));
+    reasons.push_back(
+        absl::StrCat("found none at ", absl::StrJoin(candidates, ", ")));
+  return absl::UnavailableError(
+      absl::StrCat("tokenizer plugin: ", reasons.front(), "; name one in ",
+                   kPluginVariable, " or give token ids with --ids"));
 }
 
 absl::Status failure(const grok_tokenizer_plugin &plugin,
@@ -74,10 +74,11 @@ Tokenizer::open(const Bundle &bundle) {
   tokenizer->plugin_ = entry ? entry() : nullptr;
   if (!tokenizer->plugin_ ||
       tokenizer->plugin_->version != GROK_TOKENIZER_VERSION)
-    return absl::UnavailableError(
-        absl::StrCat("tokenizer plugin: found none of version ",
-                     GROK_TOKENIZER_VERSION, " in the shared object; name "
-                     "another in ", kPluginVariable));
+    return absl::UnavailableError(absl::StrCat(
+        "tokenizer plugin: found none of version ", GROK_TOKENIZER_VERSION,
+        " in the shared object; name "
+        "another in ",
+        kPluginVariable));
   grok_tokenizer_result error{};
   std::string path = absl::StrCat(bundle.path(), "/", kTokenizerFile);
   tokenizer->tokenizer_ = tokenizer->plugin_->open(path.c_str(), &error);

@@ -1,4 +1,5 @@
-// A plan made by hand, for tests that need one without the compiler: a few slots with contiguous tile ranges, one bank.
+// A plan made by hand, for tests that need one without the compiler: a few
+// slots with contiguous tile ranges, one bank.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,8 @@ struct HandPlanOptions {
 PlanTables handPlan(const ModelConfig &model, const HandPlanOptions &options);
 
 /// The plan's blob in memory.
-absl::StatusOr<std::vector<uint8_t>> handBlob(const ModelConfig &model, const PlanTables &plan, TensorSource &weights);
+absl::StatusOr<std::vector<uint8_t>> handBlob(const ModelConfig &model,
+                                              const PlanTables &plan,
+                                              TensorSource &weights);
 
 } // namespace grok::test

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gtest/gtest.h"
 #include "runtime/cpu/Kernels.h"
 #include "test/unit/cpu/TestModel.h"
+#include "gtest/gtest.h"
 
 namespace grok::test {
 namespace {
@@ -90,9 +90,10 @@ TEST_P(ExecutorTest, StopsAfterTheEndId) {
   std::vector<int32_t> all = t.executor->run(request)->newIds[0];
   request.eosId = all[2];
   std::vector<int32_t> stopped = t.executor->run(request)->newIds[0];
-  size_t first = size_t(std::find(all.begin(), all.end(), all[2]) - all.begin());
-  EXPECT_EQ(stopped, std::vector<int32_t>(all.begin(), all.begin() +
-                                                           ptrdiff_t(first) + 1));
+  size_t first =
+      size_t(std::find(all.begin(), all.end(), all[2]) - all.begin());
+  EXPECT_EQ(stopped, std::vector<int32_t>(all.begin(),
+                                          all.begin() + ptrdiff_t(first) + 1));
 }
 
 TEST_P(ExecutorTest, SamplingDependsOnTheSeedAloneNotOnTheRow) {

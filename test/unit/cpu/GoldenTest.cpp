@@ -1,9 +1,9 @@
 // Every test model against its float64 reference.
 #include <cmath>
 
-#include "gtest/gtest.h"
 #include "test/unit/cpu/Goldens.h"
 #include "test/unit/cpu/TestModel.h"
+#include "gtest/gtest.h"
 
 namespace grok::test {
 namespace {
@@ -13,7 +13,8 @@ class GoldenTest : public testing::TestWithParam<const char *> {};
 TEST_P(GoldenTest, LogitsAgreeWithFloat64) {
   TestModel t = loadModel(GetParam());
   ASSERT_TRUE(t.executor);
-  std::vector<Golden> goldens = readGoldens(modelsDirectory() + "/" + GetParam());
+  std::vector<Golden> goldens =
+      readGoldens(modelsDirectory() + "/" + GetParam());
   ASSERT_FALSE(goldens.empty());
   double difference = 0, reference = 0;
   for (const Golden &golden : goldens) {
@@ -21,7 +22,8 @@ TEST_P(GoldenTest, LogitsAgreeWithFloat64) {
     ASSERT_EQ(logits.size(), golden.ids.size() * t.model.vocabSize);
     for (size_t i = 0; i != golden.logits.size(); ++i) {
       size_t position = i / t.model.vocabSize * golden.stride;
-      double d = logits[position * t.model.vocabSize + i % t.model.vocabSize] - double(golden.logits[i]);
+      double d = logits[position * t.model.vocabSize + i % t.model.vocabSize] -
+                 double(golden.logits[i]);
       difference += d * d;
       reference += double(golden.logits[i]) * golden.logits[i];
     }
@@ -33,7 +35,8 @@ TEST_P(GoldenTest, LogitsAgreeWithFloat64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
-                         testing::Values("tiny-hash", "tiny-top2", "grok1-deep", "grok1-mha-top1", "grok2-residual",
+                         testing::Values("tiny-hash", "tiny-top2", "grok1-deep",
+                                         "grok1-mha-top1", "grok2-residual",
                                          "hash-offset"),
                          [](const auto &info) {
                            std::string name = info.param;

@@ -5,13 +5,14 @@
 #include <fstream>
 #include <iterator>
 
-#include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "gtest/gtest.h"
 
 namespace grok::test {
 namespace {
 
-template <typename T> std::vector<T> values(const std::string &data, const nlohmann::json &tensor) {
+template <typename T>
+std::vector<T> values(const std::string &data, const nlohmann::json &tensor) {
   uint64_t begin = tensor["data_offsets"][0], end = tensor["data_offsets"][1];
   std::vector<T> out((end - begin) / sizeof(T));
   std::memcpy(out.data(), data.data() + begin, end - begin);
@@ -22,7 +23,8 @@ template <typename T> std::vector<T> values(const std::string &data, const nlohm
 
 std::vector<Golden> readGoldens(const std::string &directory) {
   std::ifstream file(directory + "/golden.safetensors", std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string bytes((std::istreambuf_iterator<char>(file)),
+                    std::istreambuf_iterator<char>());
   uint64_t header = 0;
   if (bytes.size() < 8) {
     ADD_FAILURE() << "cannot read " << directory << "/golden.safetensors";
@@ -33,10 +35,12 @@ std::vector<Golden> readGoldens(const std::string &directory) {
   std::string data = bytes.substr(8 + header);
   std::vector<Golden> goldens;
   if (tensors.contains("ids"))
-    goldens.push_back({values<int32_t>(data, tensors["ids"]), 1, values<float>(data, tensors["logits"])});
+    goldens.push_back({values<int32_t>(data, tensors["ids"]), 1,
+                       values<float>(data, tensors["logits"])});
   for (int i = 0; tensors.contains("ids." + std::to_string(i)); ++i) {
     std::string n = std::to_string(i);
-    goldens.push_back({values<int32_t>(data, tensors["ids." + n]), 16, values<float>(data, tensors["logits." + n])});
+    goldens.push_back({values<int32_t>(data, tensors["ids." + n]), 16,
+                       values<float>(data, tensors["logits." + n])});
   }
   return goldens;
 }

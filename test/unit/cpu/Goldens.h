@@ -1,4 +1,5 @@
-// The reference results beside a test model: golden.safetensors (see test/models/README.md).
+// The reference results beside a test model: golden.safetensors (see
+// test/models/README.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ struct Golden {
   std::vector<float> logits; // [positions, vocab]
 };
 
-/// Reads every sequence of DIRECTORY/golden.safetensors; a failed test and nothing if it cannot be read.
+/// Reads every sequence of DIRECTORY/golden.safetensors; a failed test and
+/// nothing if it cannot be read.
 std::vector<Golden> readGoldens(const std::string &directory);
 
 /// The directory of test models, from GROK_TEST_MODELS.

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "runtime/bundle/Half.h"
 #include "runtime/bundle/Synthetic.h"
 #include "runtime/bundle/TileLayout.h"
 #include "runtime/cpu/Kernels.h"
+#include "gtest/gtest.h"
 
 namespace grok::test {
 namespace {
@@ -36,8 +36,8 @@ double worstError(Function function, double (*reference)(double), float from,
   double worst = 0;
   for (uint32_t i = 0; i != kPoints; ++i) {
     double exact = reference(x[i]), error = std::abs(v[i] - exact);
-    worst = std::max(worst, relative && exact != 0 ? error / std::abs(exact)
-                                                   : error);
+    worst = std::max(worst,
+                     relative && exact != 0 ? error / std::abs(exact) : error);
   }
   return worst;
 }
@@ -87,8 +87,8 @@ struct Product {
       : storage(storage), tiles(tiles), steps(steps), blockSteps(blockSteps) {
     uint32_t k = steps * kTileK;
     for (float w : noise(7, size_t(tiles) * kTileRows * k))
-      weights.push_back(
-          floatToHalf(storage == Storage::kBF16 ? DType::kBF16 : DType::kF16, w));
+      weights.push_back(floatToHalf(
+          storage == Storage::kBF16 ? DType::kBF16 : DType::kF16, w));
     extent.resize(weights.size() * 2);
     for (uint32_t row = 0; row != tiles * kTileRows; ++row)
       for (uint32_t i = 0; i != k; ++i)
@@ -116,8 +116,8 @@ struct Product {
 
 private:
   void place(uint32_t row, uint32_t k) {
-    uint64_t fragment = fragmentIndex(row / kTileRows, k / kTileK, tiles, steps,
-                                      blockSteps);
+    uint64_t fragment =
+        fragmentIndex(row / kTileRows, k / kTileK, tiles, steps, blockSteps);
     uint64_t element = fragment * kTileRows * kTileK +
                        fragmentElement(row % kTileRows, k % kTileK);
     std::memcpy(extent.data() + 2 * element,
@@ -133,9 +133,9 @@ TEST_P(MatvecTest, IsTheProduct) {
   for (uint32_t row = 0; row != y.size(); ++row) {
     double sum = 0;
     for (uint32_t k = 0; k != p.steps * kTileK; ++k)
-      sum += double(halfToFloat(GetParam() == Storage::kBF16 ? DType::kBF16
-                                                             : DType::kF16,
-                                p.weights[size_t(row) * p.steps * kTileK + k])) *
+      sum += double(halfToFloat(
+                 GetParam() == Storage::kBF16 ? DType::kBF16 : DType::kF16,
+                 p.weights[size_t(row) * p.steps * kTileK + k])) *
              p.x[0][k];
     EXPECT_NEAR(y[row], sum, 1e-5) << "row " << row;
   }

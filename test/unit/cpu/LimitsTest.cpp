@@ -1,9 +1,9 @@
 // GROK_MAX_SEQ_LEN and GROK_KV_CACHE_BUFFER_MB.
 #include <cstdlib>
 
-#include "gtest/gtest.h"
 #include "runtime/Executor.h"
 #include "test/unit/cpu/TestModel.h"
+#include "gtest/gtest.h"
 
 namespace grok::test {
 namespace {

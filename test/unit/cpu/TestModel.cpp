@@ -1,21 +1,23 @@
 #include "test/unit/cpu/TestModel.h"
 
 #include "compiler/Config/Config.h"
-#include "gtest/gtest.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "test/unit/cpu/Goldens.h"
+#include "gtest/gtest.h"
 
 namespace grok::test {
 namespace {
 
 void fill(TestModel &t, const HandPlanOptions &options, TensorSource &weights) {
   t.plan = handPlan(t.model, options);
-  absl::StatusOr<PlanTables> checked = PlanTables::parse(t.plan.serialize(), "plan.bin", t.model);
+  absl::StatusOr<PlanTables> checked =
+      PlanTables::parse(t.plan.serialize(), "plan.bin", t.model);
   if (!checked.ok()) {
     ADD_FAILURE() << checked.status();
     return;
   }
-  absl::StatusOr<std::vector<uint8_t>> blob = handBlob(t.model, t.plan, weights);
+  absl::StatusOr<std::vector<uint8_t>> blob =
+      handBlob(t.model, t.plan, weights);
   if (!blob.ok()) {
     ADD_FAILURE() << blob.status();
     return;
@@ -27,7 +29,8 @@ void fill(TestModel &t, const HandPlanOptions &options, TensorSource &weights) {
 } // namespace
 
 void TestModel::load(const cpu::CpuOptions &options) {
-  absl::StatusOr<std::unique_ptr<Executor>> created = cpu::createExecutor(model, plan, blob, {}, options);
+  absl::StatusOr<std::unique_ptr<Executor>> created =
+      cpu::createExecutor(model, plan, blob, {}, options);
   if (created.ok())
     executor = std::move(*created);
   else
@@ -43,7 +46,8 @@ TestModel loadModel(const std::string &name, const HandPlanOptions &plan) {
     return t;
   }
   t.model = config->model;
-  absl::StatusOr<std::unique_ptr<TensorSource>> weights = openCheckpoint(directory, t.model);
+  absl::StatusOr<std::unique_ptr<TensorSource>> weights =
+      openCheckpoint(directory, t.model);
   if (!weights.ok()) {
     ADD_FAILURE() << weights.status();
     return t;
@@ -52,7 +56,8 @@ TestModel loadModel(const std::string &name, const HandPlanOptions &plan) {
   return t;
 }
 
-TestModel syntheticModel(const ModelConfig &model, const HandPlanOptions &plan, uint64_t seed) {
+TestModel syntheticModel(const ModelConfig &model, const HandPlanOptions &plan,
+                         uint64_t seed) {
   TestModel t;
   t.model = model;
   fill(t, plan, *syntheticSource(model, seed));
@@ -86,7 +91,8 @@ ModelConfig smallConfig(bool hash) {
   return m;
 }
 
-std::vector<float> logitsOf(Executor &executor, const std::vector<int32_t> &ids) {
+std::vector<float> logitsOf(Executor &executor,
+                            const std::vector<int32_t> &ids) {
   std::vector<float> all;
   BatchRequest request;
   request.rows = {{ids, 0, 0}};

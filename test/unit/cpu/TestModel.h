@@ -23,11 +23,14 @@ struct TestModel {
 /// A model of the test models' directory.
 TestModel loadModel(const std::string &name, const HandPlanOptions &plan = {});
 /// A model with synthetic weights.
-TestModel syntheticModel(const ModelConfig &model, const HandPlanOptions &plan = {}, uint64_t seed = 1);
-/// A small config: hash or learned routing, every size odd enough to need padding.
+TestModel syntheticModel(const ModelConfig &model,
+                         const HandPlanOptions &plan = {}, uint64_t seed = 1);
+/// A small config: hash or learned routing, every size odd enough to need
+/// padding.
 ModelConfig smallConfig(bool hash);
 
 /// Logits of every position of a row, one after another.
-std::vector<float> logitsOf(Executor &executor, const std::vector<int32_t> &ids);
+std::vector<float> logitsOf(Executor &executor,
+                            const std::vector<int32_t> &ids);
 
 } // namespace grok::test
