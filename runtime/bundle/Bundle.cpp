@@ -93,7 +93,7 @@ struct BundleReader {
             checkOptions(bundle.options_, bundle.plan_, file(kPlanFile));
         !status.ok())
       return status;
-    return checkFileList(bundle.manifest_, bundle.plan_, file(kManifestFile));
+    return checkManifest(bundle.manifest_, bundle.plan_, file(kManifestFile));
   }
 
   absl::Status checkOtherFiles() {

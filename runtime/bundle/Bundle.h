@@ -58,6 +58,8 @@ struct Manifest {
   uint32_t sm = 0;             // 80, 90; 0: cpu
   std::string ptxVersion;      // "8.0"; empty for cpu
   uint32_t minimumDriver = 0;  // CUDA driver API version, e.g. 12000; 0 for cpu
+  SmPolicy smPolicy = SmPolicy::kAll; // the plan's, as writeBundle finds them there
+  BankPolicy bankPolicy = BankPolicy::kStriped;
   WeightsRecipe weights;
   std::string predictionJson;  // the latency prediction, a JSON object
   std::map<std::string, FileRecord> files;
@@ -105,7 +107,7 @@ struct BundleContents {
   ModelConfig model;
   CompileOptions options;
   PlanTables plan;
-  Manifest manifest;                        // files is filled in by writeBundle
+  Manifest manifest;                        // format version, policies and files are filled in by writeBundle
   std::map<std::string, std::string> files; // decode.ptx, plan.mlir, tokenizer.model, ...
 };
 

@@ -41,8 +41,11 @@ absl::Status checkOptions(const CompileOptions &o, const PlanTables &plan,
   return absl::OkStatus();
 }
 
-absl::Status checkFileList(const Manifest &manifest, const PlanTables &plan,
+absl::Status checkManifest(const Manifest &manifest, const PlanTables &plan,
                            std::string_view file) {
+  if (manifest.smPolicy != plan.smPolicy ||
+      manifest.bankPolicy != plan.bankPolicy)
+    return mismatch(file, "policies", "others", "those of the plan");
   std::vector<const char *> needed = {kModelFile, kPlanFile};
   if (manifest.sm)
     needed.push_back(kDecodeFile);

@@ -12,9 +12,9 @@ namespace grok {
 absl::Status checkOptions(const CompileOptions &options, const PlanTables &plan,
                           std::string_view file);
 
-/// What the manifest says of its files agrees with its target, its weights
-/// recipe and the plan.
-absl::Status checkFileList(const Manifest &manifest, const PlanTables &plan,
+/// What the manifest says of policies and files agrees with its target, its
+/// weights recipe and the plan.
+absl::Status checkManifest(const Manifest &manifest, const PlanTables &plan,
                            std::string_view file);
 
 /// Every entry of the bundle's directory is a regular file that the manifest

@@ -170,8 +170,11 @@ absl::Status writeBundle(const std::string &givenPath,
     if (absl::Status s = staged.addBlob(contents, *weights, progress); !s.ok())
       return s;
   Manifest manifest = contents.manifest;
+  manifest.formatVersion = kBundleFormatVersion;
+  manifest.smPolicy = contents.plan.smPolicy;
+  manifest.bankPolicy = contents.plan.bankPolicy;
   manifest.files = staged.files();
-  if (absl::Status s = checkFileList(manifest, contents.plan, kManifestFile);
+  if (absl::Status s = checkManifest(manifest, contents.plan, kManifestFile);
       !s.ok())
     return s;
   absl::StatusOr<std::string> text = writeManifest(manifest);

@@ -131,6 +131,13 @@ absl::Status readTarget(const json::Document &document, TargetRecord &target) {
   return in.finish();
 }
 
+absl::Status readPolicies(const json::Document &document, Manifest &manifest) {
+  json::ObjectReader in(document, "/policies");
+  in.choice("sm", manifest.smPolicy, smPolicyWords());
+  in.choice("bank", manifest.bankPolicy, bankPolicyWords());
+  return in.finish();
+}
+
 /// The format's name and version, before anything that a newer format may have
 /// changed.
 absl::Status checkFormat(const json::Document &document) {
@@ -218,6 +225,9 @@ absl::StatusOr<std::string> writeManifest(const Manifest &m) {
        {"sm", m.sm},
        {"ptx_version", m.ptxVersion},
        {"minimum_driver", m.minimumDriver},
+       {"policies",
+        {{"sm", std::string(wordFor(m.smPolicy))},
+         {"bank", std::string(wordFor(m.bankPolicy))}}},
        {"weights", weights},
        {"prediction", *prediction},
        {"files", files}});
@@ -239,6 +249,7 @@ absl::StatusOr<Manifest> readManifest(std::string_view text,
   in.string("ptx_version", m.ptxVersion);
   in.u32("minimum_driver", m.minimumDriver);
   in.member("target");
+  in.member("policies");
   in.member("weights");
   in.member("files");
   const Json *prediction = in.member("prediction");
@@ -248,6 +259,8 @@ absl::StatusOr<Manifest> readManifest(std::string_view text,
     return status;
   m.predictionJson = canonical(*prediction);
   if (absl::Status status = readTarget(*document, m.target); !status.ok())
+    return status;
+  if (absl::Status status = readPolicies(*document, m); !status.ok())
     return status;
   if (absl::Status status = readWeights(*document, m.weights); !status.ok())
     return status;

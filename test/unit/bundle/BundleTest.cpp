@@ -197,6 +197,10 @@ TEST_F(BundleTest, ChecksTheManifest) {
   expectOpenError("kind 'none' with weights.blob");
   with("\"plan.mlir\"", "\"../plan.mlir\"");
   expectOpenError("found a file name \"../plan.mlir\"");
+  with("\"bank\": \"striped\"", "\"bank\": \"expert\"");
+  expectOpenError("policies: found others, expected those of the plan");
+  with("\"sm\": \"all\"", "\"sm\": \"some\"");
+  expectOpenError("key 'sm': found \"some\", expected \"all\" or \"group\"");
   with("\"sm\": 80", "\"sm\": \"80\"");
   expectOpenError("key 'sm': found \"80\", expected an integer");
   with("\"ptx_version\"", "\"ptx\"");
