@@ -37,7 +37,9 @@ public:
   Lowering(const CompileRequest &request, const CompileHooks &hooks)
       : request_(request), hooks_(hooks),
         context_(MLIRContext::Threading::DISABLED),
-        handler_(&context_, [this](Diagnostic &d) { return note(d); }) {}
+        handler_(&context_, [this](Diagnostic &d) { return note(d); }) {
+    context_.printOpOnDiagnostic(false); // nobody who reads it wrote the op
+  }
 
   absl::StatusOr<Lowered> run();
 
