@@ -18,7 +18,7 @@ static LogicalResult checkComplete(plan::DeviceOp device) {
   auto lacks = [&](const char *pass) {
     return device.emitOpError("is not complete; run --") << pass;
   };
-  if (all<plan::MatrixOp>(device).empty())
+  if (all<plan::MatrixOp>(device).empty() || all<plan::PhaseOp>(device).empty())
     return lacks("grok-form-phases");
   if (!device.find<plan::AssignmentOp>())
     return lacks("plan-assign-slots");

@@ -64,10 +64,15 @@ void AssignSlots::reportIdle(SlotPolicy policy) {
     return;
   uint32_t groups = *experts.getGroups();
   uint32_t used = groupSlots(slots, groups, groups - 1).end;
-  if (used < slots)
-    device.emitRemark("slots ")
-        << used << " to " << slots - 1 << " are idle for experts: " << slots
-        << " slots are no multiple of " << groups << " groups";
+  if (used == slots)
+    return;
+  auto remark = device.emitRemark();
+  if (used + 1 == slots)
+    remark << "slot " << used << " is";
+  else
+    remark << "slots " << used << " to " << slots - 1 << " are";
+  remark << " idle for experts: " << slots << " slots are no multiple of "
+         << groups << " groups";
 }
 
 /// Contiguous ranges in slot order; the slots with the fewest bytes so far get

@@ -72,8 +72,8 @@ struct FormPhases : grok::impl::FormPhasesBase<FormPhases> {
   void runOnOperation() override;
 
 private:
-  FailureOr<Target> readTarget();
-  FailureOr<Bounds> readBounds(const ModelConfig &model);
+  FailureOr<Target> readTarget(ir::ModelOp modelOp);
+  FailureOr<Bounds> readBounds(ir::ModelOp modelOp, const ModelConfig &model);
   /// The experts that some token at some position can choose.
   std::vector<uint32_t> reachedExperts(const ModelConfig &model,
                                        ir::ExpertsOp experts);
@@ -212,22 +212,23 @@ void DeviceBuilder::matrices(ArrayRef<uint32_t> kept) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-FailureOr<Target> FormPhases::readTarget() {
+FailureOr<Target> FormPhases::readTarget(ir::ModelOp modelOp) {
   if (given)
     return *given;
   absl::StatusOr<Target> found = findTarget(target);
   if (!found.ok())
-    return getOperation().emitError(std::string(found.status().message()));
+    return modelOp.emitError(std::string(found.status().message()));
   return *std::move(found);
 }
 
-FailureOr<Bounds> FormPhases::readBounds(const ModelConfig &model) {
+FailureOr<Bounds> FormPhases::readBounds(ir::ModelOp modelOp,
+                                         const ModelConfig &model) {
   auto error = [&](StringRef option) {
-    return getOperation().emitError("option '") << option << "': found ";
+    return modelOp.emitError("option '") << option << "': found ";
   };
   if (maxBatch < 1 || maxBatch > abi::kMaxBatch)
     return error("max-batch")
-           << maxBatch << ", expected 1 to " << abi::kMaxBatch;
+           << maxBatch.getValue() << ", expected 1 to " << abi::kMaxBatch;
   uint32_t seq =
       maxSeq ? uint32_t(maxSeq) : std::min(model.maxPositions, kDefaultMaxSeq);
   if (seq > model.maxPositions)
@@ -237,14 +238,15 @@ FailureOr<Bounds> FormPhases::readBounds(const ModelConfig &model) {
   if (activations == "split")
     bounds.activations = Activations::kSplit;
   else if (activations != "single")
-    return error("activations")
-           << "'" << activations << "', expected 'single' or 'split'";
+    return error("activations") << "'" << activations.getValue()
+                                << "', expected 'single' or 'split'";
   if (dtype == "f16")
     bounds.dtype = DType::kF16;
   else if (dtype == "bf16")
     bounds.dtype = DType::kBF16;
   else if (!dtype.empty())
-    return error("dtype") << "'" << dtype << "', expected 'bf16' or 'f16'";
+    return error("dtype") << "'" << dtype.getValue()
+                          << "', expected 'bf16' or 'f16'";
   return bounds;
 }
 
@@ -276,11 +278,11 @@ void FormPhases::runOnOperation() {
   }
   ir::ModelOp modelOp = *models.begin();
   FailureOr<ir::ModelParts> parts = ir::matchModel(modelOp);
-  FailureOr<Target> device = readTarget();
+  FailureOr<Target> device = readTarget(modelOp);
   if (failed(parts) || failed(device))
     return signalPassFailure();
   ModelConfig model = ir::configOf(modelOp, *parts);
-  FailureOr<Bounds> bounds = readBounds(model);
+  FailureOr<Bounds> bounds = readBounds(modelOp, model);
   if (failed(bounds))
     return signalPassFailure();
 

@@ -103,7 +103,7 @@ def PlanMemory : Pass<"plan-memory", "::grok::plan::DeviceOp"> {
     Chooses the longest K block (128, 64, 32 or 16 steps, none longer than a row
     needs) with which a ring of at least 3 chunks of 16 KiB fits the target's shared
     memory, and then the longest ring up to 12. As many chunks are in flight as
-    arrive in the time of a hand-over, at least 2. Every buffer of a request gets
+    arrive in the time of a hand-over, 2 to 4. Every buffer of a request gets
     its own place in the arena for good, the KV cache the last one, with a reserve
     rounded up to 200 MiB. A plan that needs more than the device's memory is an
     error, or, with `allow-oversize`, a remark.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kChunkBytes = 16 << 10;
 constexpr uint32_t kMostStages = 12, kFewestStages = 3;
-constexpr uint32_t kFewestInFlight = 2;
+constexpr uint32_t kFewestInFlight = 2, kMostInFlight = 4;
 constexpr uint32_t kBlockSteps[] = {128, 64, 32, 16};
 static_assert(kChunkBytes % kFragmentBytes == 0);
 
@@ -90,8 +90,8 @@ uint32_t PlanMemory::inFlight(uint32_t stages) {
   Target target = targetOf(getOperation().find<TargetOp>());
   double perSlot = target.streamBytesPerSecond(target.smCount) / target.smCount;
   double bytes = perSlot * target.handOverUs * 1e-6;
-  uint32_t chunks = uint32_t(std::min(bytes / kChunkBytes, double(stages)));
-  return std::clamp(chunks, kFewestInFlight, stages);
+  double chunks = std::min(bytes / kChunkBytes, double(kMostInFlight));
+  return std::clamp(uint32_t(chunks), kFewestInFlight, stages);
 }
 
 /// On a GPU more than half of what a block can have, so that an SM never holds

@@ -41,6 +41,7 @@ private:
   LogicalResult matrices();
   LogicalResult shapeOf(MatrixOp op, const ModelConfig &sizes);
   LogicalResult production(MatrixOp op);
+  LogicalResult presence();
   LogicalResult stream();
   LogicalResult arena();
   LogicalResult carried(EdgeOp op);
@@ -258,6 +259,22 @@ LogicalResult Verifier::matrices() {
       diagnostic << " of expert " << expected[i].second;
     return diagnostic;
   }
+  return presence();
+}
+
+/// A slot without a tile of some expert's output hands nothing over when this
+/// expert runs alone: presence words must say that it is done.
+LogicalResult Verifier::presence() {
+  bool carried = llvm::any_of(
+      all<EdgeOp>(), [](EdgeOp op) { return op.getBuffer() == "presence"; });
+  if (phaseOps.empty() || carried)
+    return success();
+  for (MatrixOp op : all<MatrixOp>())
+    if (op.getKind() == StreamKind::Down && op.getCount() &&
+        llvm::is_contained(*op.getCount(), 0))
+      return op.emitOpError()
+             << op.describe() << " has no tile on some slot, but no edge "
+             << "carries \"presence\" for it";
   return success();
 }
 
