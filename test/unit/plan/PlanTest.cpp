@@ -57,9 +57,9 @@ std::unique_ptr<Planned> planFor(const ModelConfig &model,
   auto planned = std::make_unique<Planned>();
   planned->context.loadDialect<ir::GrokDialect, plan::PlanDialect>();
   planned->context.getDiagEngine().registerHandler(
-      [&](mlir::Diagnostic &diagnostic) {
+      [errors = planned.get()](mlir::Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-          planned->errors += diagnostic.str() + "\n";
+          errors->errors += diagnostic.str() + "\n";
       });
   planned->module = ir::buildModel(planned->context, model);
   auto target = findTarget(targetName);
@@ -202,6 +202,16 @@ TEST(Plan, TheSameInputGivesTheSameTables) {
   ModelConfig model = readModel("hash-offset");
   EXPECT_EQ(tablesFor(model, "a100-sxm4-40gb").serialize(),
             tablesFor(model, "a100-sxm4-40gb").serialize());
+}
+
+TEST(Plan, IncompletePlanGivesNoTables) {
+  auto planned = planFor(readModel("tiny-hash"), "cpu");
+  ASSERT_TRUE(planned);
+  planned->device().find<plan::StreamOp>().erase();
+  EXPECT_TRUE(failed(toTables(planned->device())));
+  EXPECT_NE(planned->errors.find("is not complete; run --plan-memory"),
+            std::string::npos)
+      << planned->errors;
 }
 
 TEST(Plan, PredictionAddsUpAndIsOrdered) {
