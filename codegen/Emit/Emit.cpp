@@ -7,10 +7,9 @@
 
 namespace grok {
 
-/// Register files of sm_80 and sm_90 hold 65536 registers; with 544 threads in
-/// the only block of an SM each thread gets 112 (in units of 8 registers a
-/// thread).
-static constexpr uint32_t kDecodeRegisters = 112;
+/// Each of an SM's four quarters has 16384 registers and runs up to 5 of the
+/// block's 17 warps: 102 a thread, in units of 8.
+static constexpr uint32_t kDecodeRegisters = 96;
 
 absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const PlanTables &plan,
