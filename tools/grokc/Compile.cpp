@@ -1,0 +1,243 @@
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "compiler/Config/Config.h"
+#include "compiler/Config/TextFile.h"
+#include "compiler/Pipeline/Pipeline.h"
+#include "compiler/Routing/Routing.h"
+#include "tools/grokc/Commands.h"
+#include "tools/grokc/Flags.h"
+#include "tools/grokc/Progress.h"
+
+namespace grok::grokc {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The command line as it was written; empty: not given.
+struct Arguments {
+  std::string config, target, weights, output, dtype, maxBatch = "8", maxSeq;
+  std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
+              gelu;
+  std::string pruningRatio, histogram, emit = "bundle";
+  bool keepUnreachable = false, allowOversize = false;
+};
+
+absl::Status readOptions(const Arguments &args, CompileRequest &request) {
+  CompileOptions &o = request.options;
+  o.dtype = request.model.checkpointDType;
+  if (!args.dtype.empty()) {
+    auto dtype = flagWord<DType>("--dtype", args.dtype, dtypeWords());
+    if (!dtype.ok())
+      return dtype.status();
+    o.dtype = *dtype;
+  }
+  auto batch = flagInteger("--max-batch", args.maxBatch, 1, 8);
+  if (!batch.ok())
+    return batch.status();
+  o.maxBatch = *batch;
+  if (!args.maxSeq.empty()) {
+    auto seq = flagInteger("--max-seq", args.maxSeq, 1,
+                           std::min(request.model.maxPositions, 8192u));
+    if (!seq.ok())
+      return seq.status();
+    o.maxSeq = *seq;
+  }
+  auto sm = flagWord<SmPolicy>("--sm-policy", args.smPolicy, smPolicyWords());
+  if (!sm.ok())
+    return sm.status();
+  o.smPolicy = *sm;
+  auto bank =
+      flagWord<BankPolicy>("--bank-policy", args.bankPolicy, bankPolicyWords());
+  if (!bank.ok())
+    return bank.status();
+  o.bankPolicy = *bank;
+  auto activations = flagWord<Activations>("--activations", args.activations,
+                                           activationsWords());
+  if (!activations.ok())
+    return activations.status();
+  o.activations = *activations;
+  o.keepUnreachable = args.keepUnreachable;
+  return absl::OkStatus();
+}
+
+absl::Status readPruning(const Arguments &args, CompileRequest &request) {
+  if (args.pruningRatio.empty())
+    return args.histogram.empty()
+               ? absl::OkStatus()
+               : badFlag("--expert-histogram", args.histogram,
+                         "--expert-pruning-ratio beside it, which says how "
+                         "much to drop");
+  auto ratio = flagNumber("--expert-pruning-ratio", args.pruningRatio, 0, 1);
+  if (!ratio.ok())
+    return ratio.status();
+  request.options.pruningRatio = *ratio;
+  if (args.histogram.empty())
+    return absl::OkStatus();
+  absl::StatusOr<std::string> text = readTextFile(args.histogram);
+  if (!text.ok())
+    return text.status();
+  absl::StatusOr<std::vector<uint64_t>> histogram =
+      parseHistogram(*text, args.histogram, request.model);
+  if (!histogram.ok())
+    return histogram.status();
+  request.options.histogram = *std::move(histogram);
+  return absl::OkStatus();
+}
+
+/// The directory of the config, if the checkpoint may lie there.
+std::string configDirectory(const std::string &config) {
+  std::error_code error;
+  return fs::is_directory(config, error)
+             ? config
+             : fs::path(config).parent_path().string();
+}
+
+absl::Status readWeights(const Arguments &args, CompileRequest &request) {
+  std::string text = args.weights;
+  if (text.empty()) {
+    std::error_code error;
+    if (request.emit != EmitPhase::kBundle)
+      text = "none"; // no earlier phase looks at them
+    else if (fs::is_directory(args.config, error))
+      text = args.config;
+    else
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--weights: not given and --config is the file ", args.config,
+          ", expected a directory, none or synthetic:SEED"));
+  }
+  absl::StatusOr<WeightsRecipe> recipe = flagWeights(text, request.checkpoint);
+  if (!recipe.ok())
+    return recipe.status();
+  request.weights = *recipe;
+  for (const std::string &directory :
+       {request.checkpoint, configDirectory(args.config)}) {
+    fs::path file = fs::path(directory) / "tokenizer.model";
+    std::error_code error;
+    if (request.tokenizer.empty() && fs::is_regular_file(file, error))
+      request.tokenizer = file.string();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CompileRequest> readRequest(const Arguments &args) {
+  CompileRequest request;
+  if (args.config.empty())
+    return absl::InvalidArgumentError(
+        "--config: not given, expected a config.json or a directory that holds "
+        "one");
+  std::optional<EmitPhase> emit = parseEmitPhase(args.emit);
+  if (!emit)
+    return badFlag("--emit", args.emit, "grok, plan, ptx or bundle");
+  request.emit = *emit;
+  if (request.emit == EmitPhase::kBundle && args.output.empty())
+    return absl::InvalidArgumentError(
+        "-o: not given, expected the bundle to write, OUT.grok");
+  std::optional<Gelu> gelu;
+  if (!args.gelu.empty()) {
+    auto word = flagWord<Gelu>("--gelu", args.gelu, geluWords());
+    if (!word.ok())
+      return word.status();
+    gelu = *word;
+  }
+  absl::StatusOr<Target> target = findTarget(args.target);
+  if (!target.ok())
+    return absl::Status(
+        target.status().code(),
+        absl::StrCat("--target: ", std::string(target.status().message())));
+  request.target = *std::move(target);
+  absl::StatusOr<ParsedConfig> config = readConfig(args.config, gelu);
+  if (!config.ok())
+    return config.status();
+  request.model = config->model;
+  request.allowOversize = args.allowOversize;
+  request.output = request.emit == EmitPhase::kBundle ? args.output : "";
+  for (auto *read : {&readOptions, &readPruning, &readWeights})
+    if (absl::Status status = read(args, request); !status.ok())
+      return status;
+  return request;
+}
+
+/// Text of an earlier phase: to a file, whole or not at all, or to standard
+/// output.
+absl::Status writeText(const std::string &text, const std::string &output) {
+  if (output.empty()) {
+    std::cout << text;
+    return absl::OkStatus();
+  }
+  std::string beside = output + ".part";
+  std::ofstream file(beside, std::ios::binary);
+  file << text;
+  file.close();
+  std::error_code error;
+  if (file)
+    fs::rename(beside, output, error);
+  if (file && !error)
+    return absl::OkStatus();
+  fs::remove(beside, error);
+  return absl::InvalidArgumentError(
+      absl::StrCat(output, ": cannot be written"));
+}
+
+absl::Status compileCommand(const Arguments &args) {
+  absl::StatusOr<CompileRequest> request = readRequest(args);
+  if (!request.ok())
+    return request.status();
+  std::ostringstream text;
+  if (absl::Status status = compile(*request, text, consoleHooks());
+      !status.ok())
+    return status;
+  return request->emit == EmitPhase::kBundle
+             ? absl::OkStatus()
+             : writeText(text.str(), args.output);
+}
+
+} // namespace
+
+Action addCompile(CLI::App &app) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App *c = app.add_subcommand(
+      "compile", "Compile a config and its weights for a target");
+  auto option = [&](const char *flag, std::string &value, const char *type,
+                    const char *help) {
+    c->add_option(flag, value, help)->type_name(type);
+  };
+  option("--config", args->config, "DIR|FILE",
+         "config.json, or the directory that holds it");
+  option("--target", args->target, "NAME|FILE",
+         "the part to compile for; an error without it lists them");
+  option("--weights", args->weights, "DIR|none|synthetic:SEED",
+         "the checkpoint (default: the --config directory)");
+  option("-o", args->output, "OUT.grok",
+         "the bundle to write; for other --emit a text file");
+  option("--dtype", args->dtype, "bf16|f16",
+         "16-bit type of weights (default: the config's)");
+  option("--max-batch", args->maxBatch, "N",
+         "rows of a batch at most, 1 .. 8 (default 8)");
+  option("--max-seq", args->maxSeq, "N",
+         "positions of a row at most (default min(config, 8192))");
+  option("--sm-policy", args->smPolicy, "all|group",
+         "SMs of an expert: all, or its group's (default all)");
+  option("--bank-policy", args->bankPolicy, "striped|expert",
+         "banks of an expert: all, or one (default striped)");
+  option("--activations", args->activations, "single|split",
+         "16-bit values of an operand: 1 or 2 (default single)");
+  option("--gelu", args->gelu, "tanh|erf",
+         "instead of what the config says or implies");
+  option("--expert-pruning-ratio", args->pruningRatio, "R",
+         "drop the least used part R of the experts, 0 <= R < 1");
+  option("--expert-histogram", args->histogram, "FILE",
+         "use of the experts, by grokrun eval");
+  option("--emit", args->emit, "PHASE",
+         "stop at grok, plan, ptx or bundle (default bundle)");
+  c->add_flag("--keep-unreachable-experts", args->keepUnreachable,
+              "keep weights that no token can reach");
+  c->add_flag("--allow-oversize", args->allowOversize,
+              "compile what the device cannot hold");
+  return [args] { return compileCommand(*args); };
+}
+
+} // namespace grok::grokc

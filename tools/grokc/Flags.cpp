@@ -1,0 +1,66 @@
+#include "tools/grokc/Flags.h"
+
+#include <charconv>
+#include <filesystem>
+
+namespace grok::grokc {
+namespace {
+
+template <typename T> bool parseAll(std::string_view text, T &out) {
+  auto [stop, error] =
+      std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && stop == text.data() + text.size();
+}
+
+} // namespace
+
+absl::Status badFlag(const std::string &flag, const std::string &text,
+                     const std::string &expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": found '", text, "', expected ", expected));
+}
+
+absl::StatusOr<uint32_t> flagInteger(const std::string &flag,
+                                     const std::string &text, uint32_t low,
+                                     uint32_t high) {
+  uint32_t value = 0;
+  if (!parseAll(text, value) || value < low || value > high)
+    return badFlag(flag, text, absl::StrCat("an integer, ", low, " .. ", high));
+  return value;
+}
+
+absl::StatusOr<double> flagNumber(const std::string &flag,
+                                  const std::string &text, double low,
+                                  double high) {
+  double value = 0;
+  if (!parseAll(text, value) || !(value >= low && value < high))
+    return badFlag(
+        flag, text,
+        absl::StrCat("a number, at least ", low, " and less than ", high));
+  return value;
+}
+
+absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
+                                          std::string &directory) {
+  WeightsRecipe recipe;
+  constexpr std::string_view kSynthetic = "synthetic:";
+  if (text == "none")
+    return recipe;
+  if (text.compare(0, kSynthetic.size(), kSynthetic) == 0) {
+    recipe.kind = WeightsRecipe::Kind::kSynthetic;
+    if (!parseAll(std::string_view(text).substr(kSynthetic.size()),
+                  recipe.seed))
+      return badFlag("--weights", text,
+                     "synthetic:SEED with an integer SEED, 0 .. 2^64 - 1");
+    return recipe;
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(text, error))
+    return badFlag("--weights", text,
+                   "a directory that is there, none or synthetic:SEED");
+  recipe.kind = WeightsRecipe::Kind::kBlob;
+  directory = text;
+  return recipe;
+}
+
+} // namespace grok::grokc

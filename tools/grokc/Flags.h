@@ -1,0 +1,48 @@
+// Values of flags: every error names the flag, what was found and what was
+// expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/Names.h"
+
+namespace grok::grokc {
+
+/// InvalidArgument "--flag: found 'text', expected E".
+absl::Status badFlag(const std::string &flag, const std::string &text,
+                     const std::string &expected);
+
+absl::StatusOr<uint32_t> flagInteger(const std::string &flag,
+                                     const std::string &text, uint32_t low,
+                                     uint32_t high);
+/// A number with low <= value < high.
+absl::StatusOr<double> flagNumber(const std::string &flag,
+                                  const std::string &text, double low,
+                                  double high);
+
+/// One of a few words.
+template <typename Enum>
+absl::StatusOr<Enum> flagWord(const std::string &flag, const std::string &text,
+                              const Words<Enum> &words) {
+  std::vector<std::string> names;
+  for (const auto &[name, value] : words) {
+    if (name == text)
+      return value;
+    names.emplace_back(name);
+  }
+  return badFlag(flag, text, absl::StrJoin(names, " or "));
+}
+
+/// --weights: a directory, "none" or "synthetic:SEED"; `directory` is set for a
+/// directory.
+absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
+                                          std::string &directory);
+
+} // namespace grok::grokc
