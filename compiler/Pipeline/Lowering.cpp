@@ -133,7 +133,6 @@ std::string Lowering::print() {
   std::string text;
   llvm::raw_string_ostream out(text);
   module_->print(out);
-  out << "\n";
   return text;
 }
 
