@@ -19,5 +19,6 @@ Action addEval(CLI::App &app);
 Action addVerify(CLI::App &app);
 Action addPack(CLI::App &app);
 Action addProbe(CLI::App &app);
+Action addReplay(CLI::App &app);
 
 } // namespace grok::grokrun

@@ -17,18 +17,21 @@ bool isList(const std::string &argument) {
   return argument.find_first_not_of("-0123456789, ") == std::string::npos;
 }
 
-/// "FILE:LINE" of a byte of a file's text; "--ids" of a list.
-std::string place(const std::string &file, std::string_view text, size_t at) {
+/// "FILE:LINE" of a byte of a file's text that begins at line `first`; "--ids"
+/// of a list.
+std::string place(const std::string &file, size_t first, std::string_view text,
+                  size_t at) {
   if (file.empty())
     return "--ids";
-  size_t line = 1;
   for (char c : text.substr(0, at))
-    line += c == '\n';
-  return absl::StrCat(file, ":", line);
+    first += c == '\n';
+  return absl::StrCat(file, ":", first);
 }
 
-absl::StatusOr<std::vector<int32_t>> parseIds(std::string_view text,
-                                              const std::string &file) {
+} // namespace
+
+absl::StatusOr<std::vector<int32_t>>
+parseIds(std::string_view text, const std::string &file, size_t line) {
   std::vector<int32_t> ids;
   size_t at = text.find_first_not_of(kSeparators);
   while (at != std::string_view::npos) {
@@ -38,9 +41,10 @@ absl::StatusOr<std::vector<int32_t>> parseIds(std::string_view text,
     auto [stop, error] =
         std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || stop != word.data() + word.size() || id < 0)
-      return absl::InvalidArgumentError(absl::StrCat(
-          place(file, text, at), ": found '", std::string(word.substr(0, 40)),
-          "', expected token ids, integers from 0 on"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(place(file, line, text, at), ": found '",
+                       std::string(word.substr(0, 40)),
+                       "', expected token ids, integers from 0 on"));
     ids.push_back(id);
     at = text.find_first_not_of(kSeparators, end);
   }
@@ -51,17 +55,15 @@ absl::StatusOr<std::vector<int32_t>> parseIds(std::string_view text,
   return ids;
 }
 
-} // namespace
-
 absl::StatusOr<std::vector<int32_t>> readIds(const std::string &argument) {
   if (isList(argument))
-    return parseIds(argument, "");
+    return parseIds(argument, "", 1);
   absl::StatusOr<std::string> text = readWholeFile(argument, kMaxFileBytes);
   if (!text.ok())
     return absl::Status(
         text.status().code(),
         absl::StrCat("--ids: ", std::string(text.status().message())));
-  return parseIds(*text, argument);
+  return parseIds(*text, argument, 1);
 }
 
 std::string joinIds(const std::vector<int32_t> &ids) {

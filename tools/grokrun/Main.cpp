@@ -27,8 +27,8 @@ int report(const absl::Status &status) {
 
 /// The parser's messages begin with a capital; ours don't.
 std::string lowerStart(std::string message) {
-  if (message.size() > 1 &&
-      std::islower(static_cast<unsigned char>(message[1])))
+  auto second = message.size() > 1 ? static_cast<unsigned char>(message[1]) : 0;
+  if (std::islower(second) || second == ' ')
     message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
   while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
     message.pop_back();
@@ -45,7 +45,8 @@ int run(int argc, char **argv) {
   const std::pair<const char *, Action> actions[] = {
       {"generate", addGenerate(app)}, {"logits", addLogits(app)},
       {"eval", addEval(app)},         {"verify", addVerify(app)},
-      {"pack", addPack(app)},         {"probe", addProbe(app)}};
+      {"pack", addPack(app)},         {"probe", addProbe(app)},
+      {"replay", addReplay(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &e) {

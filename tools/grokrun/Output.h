@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,5 +46,15 @@ public:
 private:
   std::unique_ptr<OutputFile> file_;
 };
+
+/// A float32 tensor [values / columns, columns] in memory.
+struct Matrix {
+  std::string name;
+  uint64_t columns = 0;
+  std::vector<float> values;
+};
+/// A safetensors file of them, in order.
+absl::Status writeMatrices(const std::string &path,
+                           const std::vector<Matrix> &matrices);
 
 } // namespace grok::grokrun
