@@ -88,12 +88,21 @@ static void printLayersBody(OpAsmPrinter &printer, LayersOp op, Value init,
   printer.printRegion(body, /*printEntryBlockArgs=*/false);
 }
 
+void LayersOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  for (BlockArgument stream : region.getArguments())
+    setName(stream, "h");
+}
+
 LogicalResult LayersOp::verifyRegions() {
-  if (getBody().getNumArguments() != 1 ||
-      getStream().getType() != getInit().getType())
+  Type type = getInit().getType();
+  if (getBody().getNumArguments() != 1)
     return emitOpError("region has ")
            << getBody().getNumArguments() << " arguments; expected one of type "
-           << getInit().getType();
+           << type;
+  if (getStream().getType() != type)
+    return emitOpError("region has an argument of type ")
+           << getStream().getType() << "; expected " << type;
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getValue().getType() != getInit().getType())
     return yield.emitOpError("yields ") << yield.getValue().getType()

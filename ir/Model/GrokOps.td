@@ -4,7 +4,7 @@
 #define GROK_IR_MODEL_GROKOPS_TD
 
 include "ir/Model/GrokDialect.td"
-include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -35,13 +35,14 @@ def ModelOp : Grok_Op<"model", [IsolatedFromAbove, Symbol, SingleBlock, NoRegion
                        OptionalAttr<Grok_TokenId>:$eos, OptionalAttr<Grok_TokenId>:$pad);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `vocab` $vocab `context` $context `dtype` $dtype
+    $sym_name `vocab` $vocab `context` $context `dtype` `` $dtype
     (`bos` $bos^)? (`eos` $eos^)? (`pad` $pad^)? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
 }
 
-def LayersOp : Grok_Op<"layers", [HasParent<"ModelOp">, SingleBlock, AllTypesMatch<["init", "result"]>]> {
+def LayersOp : Grok_Op<"layers", [HasParent<"ModelOp">, SingleBlock, AllTypesMatch<["init", "result"]>,
+                                  DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "The layers: one region, repeated";
   let description = [{
     `h = init; repeat count times: h = body(h)`. The region's argument is the
@@ -125,7 +126,7 @@ def RmsNormOp : Grok_Op<"rms_norm", [Pure, SameOperandsAndResultType]> {
   }];
   let arguments = (ins Grok_Rows:$input, Grok_NormSiteAttr:$site, Grok_Positive:$eps);
   let results = (outs Grok_Rows:$result);
-  let assemblyFormat = "$input `,` $site `eps` $eps attr-dict `:` type($input)";
+  let assemblyFormat = "$input `,` `` $site `eps` $eps attr-dict `:` type($input)";
 }
 
 def AddOp : Grok_Op<"add", [Pure, SameOperandsAndResultType]> {
@@ -210,7 +211,7 @@ def LinearOp : Grok_Op<"linear", [Pure]> {
   }];
   let arguments = (ins Grok_Rows:$input, Grok_LinearSiteAttr:$weights);
   let results = (outs Grok_Rows:$result);
-  let assemblyFormat = "$input `,` $weights attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$input `,` `` $weights attr-dict `:` type($input) `->` type($result)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -243,7 +244,7 @@ def HashRouteOp : Grok_Op<"hash_route", [Pure]> {
     `groups` $groups `experts_per_group` $experts_per_group
     `token_multiplier` $token_multiplier `position_multiplier` $position_multiplier
     `hash_bits` $hash_bits `index_shift` $index_shift `index_mask` $index_mask
-    `position_offset_mask` $position_offset_mask attr-dict `:` type($routing)
+    `position_offset_mask` $position_offset_mask attr-dict `:` qualified(type($routing))
   }];
   let hasVerifier = 1;
 }
@@ -262,7 +263,7 @@ def TopkRouteOp : Grok_Op<"topk_route", [Pure]> {
   let arguments = (ins Grok_Rows:$input, Grok_Count:$experts, Grok_Count:$k, OptionalAttr<Grok_Positive>:$cap);
   let results = (outs Grok_Routing:$routing);
   let assemblyFormat = [{
-    $input `experts` $experts `k` $k (`cap` $cap^)? attr-dict `:` type($input) `->` type($routing)
+    $input `experts` $experts `k` $k (`cap` $cap^)? attr-dict `:` type($input) `->` qualified(type($routing))
   }];
   let hasVerifier = 1;
 }
@@ -287,8 +288,8 @@ def ExpertsOp : Grok_Op<"experts", [Pure, AllTypesMatch<["input", "result"]>]> {
                        OptionalAttr<DenseI32ArrayAttr>:$unreachable);
   let results = (outs Grok_Rows:$result);
   let assemblyFormat = [{
-    $input `,` $routing `experts` $experts `width` $width `gelu` $gelu
-    (`kept` $kept^)? (`unreachable` $unreachable^)? attr-dict `:` type($input) `,` type($routing)
+    $input `,` $routing `experts` $experts `width` $width `gelu` `` $gelu
+    (`kept` $kept^)? (`unreachable` $unreachable^)? attr-dict `:` type($input) `,` qualified(type($routing))
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -310,7 +311,7 @@ def DenseMlpOp : Grok_Op<"dense_mlp", [Pure, SameOperandsAndResultType]> {
   }];
   let arguments = (ins Grok_Rows:$input, Grok_Count:$width, Grok_GeluAttr:$gelu);
   let results = (outs Grok_Rows:$result);
-  let assemblyFormat = "$input `width` $width `gelu` $gelu attr-dict `:` type($input)";
+  let assemblyFormat = "$input `width` $width `gelu` `` $gelu attr-dict `:` type($input)";
 }
 
 def ScaledAddOp : Grok_Op<"scaled_add", [Pure, SameOperandsAndResultType]> {

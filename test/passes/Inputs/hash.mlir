@@ -11,8 +11,8 @@ grok.model @main vocab 100 context 128 dtype bf16 {
     %yn = grok.rms_norm %y, post_attn eps 1.0e-05 : tensor<?x64xf32>
     %h1 = grok.add %h, %yn : tensor<?x64xf32>
     %b = grok.rms_norm %h1, pre_moe eps 1.0e-05 : tensor<?x64xf32>
-    %r = grok.hash_route groups 2 experts_per_group 2 token_multiplier 2654435761 position_multiplier 123456789 hash_bits 6 index_shift 4 index_mask 1 position_offset_mask 0 : <1 of 4>
-    %m = grok.experts %b, %r experts 4 width 32 gelu tanh : tensor<?x64xf32>, <1 of 4>
+    %r = grok.hash_route groups 2 experts_per_group 2 token_multiplier 2654435761 position_multiplier 123456789 hash_bits 6 index_shift 4 index_mask 1 position_offset_mask 0 : !grok.routing<1 of 4>
+    %m = grok.experts %b, %r experts 4 width 32 gelu tanh : tensor<?x64xf32>, !grok.routing<1 of 4>
     %mn = grok.rms_norm %m, post_moe eps 1.0e-05 : tensor<?x64xf32>
     %h2 = grok.add %h1, %mn : tensor<?x64xf32>
     grok.yield %h2 : tensor<?x64xf32>

@@ -11,8 +11,8 @@ grok.model @main vocab 100 context 128 dtype bf16 {
     %yn = grok.rms_norm %y, post_attn eps 1.0e-05 : tensor<?x64xf32>
     %h1 = grok.add %h, %yn : tensor<?x64xf32>
     %b = grok.rms_norm %h1, pre_moe eps 1.0e-05 : tensor<?x64xf32>
-    %r = grok.topk_route %b experts 4 k 2 : tensor<?x64xf32> -> <2 of 4>
-    %m = grok.experts %b, %r experts 4 width 32 gelu erf : tensor<?x64xf32>, <2 of 4>
+    %r = grok.topk_route %b experts 4 k 2 : tensor<?x64xf32> -> !grok.routing<2 of 4>
+    %m = grok.experts %b, %r experts 4 width 32 gelu erf : tensor<?x64xf32>, !grok.routing<2 of 4>
     %d = grok.dense_mlp %b width 64 gelu erf : tensor<?x64xf32>
     %f = grok.scaled_add %d, %m scale 0.70710678118654757 : tensor<?x64xf32>
     %mn = grok.rms_norm %f, post_moe eps 1.0e-05 : tensor<?x64xf32>
