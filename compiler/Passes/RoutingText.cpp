@@ -29,7 +29,7 @@ std::string rangesText(std::span<const uint32_t> numbers) {
 }
 
 std::string percentText(double share) {
-  return absl::StrFormat("%.1f %%", 100 * share);
+  return absl::StrFormat("%.2f %%", 100 * share);
 }
 
 } // namespace grok

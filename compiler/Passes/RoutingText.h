@@ -12,7 +12,7 @@ std::string rangesText(std::span<const uint32_t> numbers);
 /// The same, cut after `limit` ranges: "0, 2, 4 and 13 more".
 std::string rangesText(std::span<const uint32_t> numbers, size_t limit);
 
-/// "12.5 %": one decimal for a share of one.
+/// "6.25 %" of a share of one.
 std::string percentText(double share);
 
 } // namespace grok
