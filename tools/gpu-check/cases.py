@@ -1,0 +1,80 @@
+"""The bundles that are checked: every test model, both PTX paths, both 16-bit types, and the options that must not
+change a result."""
+import dataclasses
+
+MODELS = ("tiny-hash", "tiny-top2", "grok1-mha-top1", "hash-offset", "grok2-residual", "grok1-deep")
+TRAINED = ("tiny-hash", "tiny-top2")
+PATHS = ("sm90a", "sm80")
+DTYPES = ("bf16", "f16")
+SYNTHETIC_SEED = 1
+
+# Median relative error of a position's logits that 16-bit activations may have: (f16, bf16).
+SINGLE_LIMITS = {
+    "tiny-hash": (5e-3, 2e-2),
+    "tiny-top2": (5e-3, 2e-2),
+    "grok1-mha-top1": (5e-3, 2e-2),
+    "hash-offset": (5e-3, 2e-2),
+    "grok2-residual": (1.5e-2, 5e-2),
+}
+SPLIT_LIMITS = {"grok1-deep": 1e-2}  # twelve random layers amplify any error: chaotic in 16 bits
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    model: str
+    path: str  # of PATHS
+    dtype: str
+    activations: str = "single"
+    variant: str = ""  # "group", "keep", "synthetic", or "" for none
+
+    @property
+    def name(self):
+        split = "split" if self.activations == "split" else ""
+        return "-".join(filter(None, (self.model, self.path, self.dtype, split, self.variant)))
+
+    @property
+    def archive(self):
+        """Where prepare puts it, from its folder."""
+        return f"bundles/{self.name}.tar.gz"
+
+    @property
+    def base(self):
+        """The case that differs only in the variant."""
+        return dataclasses.replace(self, variant="")
+
+    @property
+    def limit(self):
+        """Of the median relative error; None: reported only."""
+        if self.activations == "split":
+            return SPLIT_LIMITS.get(self.model)
+        limits = SINGLE_LIMITS.get(self.model)
+        return limits and limits[self.dtype == "bf16"]
+
+    def compile_flags(self):
+        flags = ["--dtype", self.dtype, "--activations", self.activations]
+        flags += ["--weights", f"synthetic:{SYNTHETIC_SEED}" if self.variant == "synthetic" else "none"]
+        if self.variant == "group":
+            flags += ["--sm-policy", "group"]
+        if self.variant == "keep":
+            flags += ["--keep-unreachable-experts"]
+        return flags
+
+
+def all_cases():
+    cases = []
+    for path in PATHS:
+        cases += [Case(m, path, d) for m in MODELS for d in DTYPES]
+        cases += [Case("grok1-deep", path, d, "split") for d in DTYPES]
+        cases += [Case(m, path, "bf16", "split") for m in MODELS if m != "grok1-deep"]  # for information
+        cases += [Case(m, path, "bf16", variant="group") for m in ("tiny-hash", "hash-offset")]
+        cases += [Case("tiny-hash", path, "bf16", variant="keep")]
+        cases += [Case(m, path, "bf16", variant="synthetic") for m in ("tiny-hash", "tiny-top2", "grok2-residual")]
+    return cases
+
+
+def target_json(path, h200):
+    """The target of a path, from the H200's description: sm_80 code for a part with as many SMs runs there too."""
+    if path == "sm90a":
+        return h200
+    return {**h200, "name": "h200-sm80", "sm": 80, "arch": "sm_80", "ptx_version": "7.1", "min_driver": 11010,
+            "shared_bytes_per_block": 166912}
