@@ -9,7 +9,7 @@ prompt=${1:-In the beginning God created the heaven}
 cd "$(dirname "$0")/.."
 tools/setup.sh
 . tools/build.sh
-build_preset release
+build_preset release grokc grokrun groktok_sentencepiece
 
 bin=build/release/bin
 model=test/models/tiny-hash
