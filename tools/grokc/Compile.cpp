@@ -153,6 +153,8 @@ absl::StatusOr<CompileRequest> readRequest(const Arguments &args) {
   if (!config.ok())
     return config.status();
   request.model = config->model;
+  request.configFile = config->document.file;
+  request.configLines = config->document.lines;
   request.allowOversize = args.allowOversize;
   request.output = request.emit == EmitPhase::kBundle ? args.output : "";
   for (auto *read : {&readOptions, &readPruning, &readWeights})
