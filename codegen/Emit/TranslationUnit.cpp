@@ -131,11 +131,12 @@ uint32_t maxTiles(const PlanTables &plan,
 }
 
 /// Whether a layer can end without a hand-over from some slot: it has no tile
-/// of an expert's down matrix, or the rows' experts were all pruned. Slots then
-/// announce themselves by a word of their own.
+/// of attn_out or of an expert's down matrix, or the rows' experts were all
+/// pruned. Slots then announce themselves by a word of their own.
 bool needsPresence(const PlanTables &plan, const ModelConfig &model) {
   auto idle = [](const PlanMatrix &matrix) {
-    return matrix.kind == MatrixKind::kDown &&
+    return (matrix.kind == MatrixKind::kDown ||
+            matrix.kind == MatrixKind::kAttnOut) &&
            std::any_of(matrix.slots.begin(), matrix.slots.end(),
                        [](const SlotExtent &e) { return e.tileCount == 0; });
   };

@@ -100,16 +100,20 @@ void AssignSlots::assign(MatrixOp matrix, SlotPolicy policy, Load &load) {
 }
 
 /// Dense matrices first, since every token needs them; then each expert as if
-/// it ran alone beside them. The head is not part of a layer.
+/// it ran alone beside them. The head is not part of a layer. A slot sums a
+/// row's experts and dense MLP where it stands, so the dense output is dealt
+/// like the experts'.
 void AssignSlots::assignAll(SlotPolicy policy) {
   DeviceOp device = getOperation();
   Load dense(device.find<TargetOp>().getSlots());
   auto matrices = device.getBody().front().getOps<MatrixOp>();
   for (MatrixOp matrix : matrices)
     if (!isExpertMatrix(matrix.getKind()) &&
-        matrix.getKind() != StreamKind::Head)
+        matrix.getKind() != StreamKind::Head &&
+        matrix.getKind() != StreamKind::DenseDown)
       assign(matrix, policy, dense);
   std::map<uint32_t, Load> ofExpert;
+  MatrixOp down;
   for (MatrixOp matrix : matrices) {
     if (matrix.getKind() == StreamKind::Head) {
       Load step(dense.size());
@@ -117,18 +121,28 @@ void AssignSlots::assignAll(SlotPolicy policy) {
     } else if (isExpertMatrix(matrix.getKind())) {
       auto it = ofExpert.try_emplace(*matrix.getExpert(), dense).first;
       assign(matrix, policy, it->second);
+      if (matrix.getKind() == StreamKind::Down)
+        down = matrix;
+    } else if (matrix.getKind() == StreamKind::DenseDown) {
+      if (!down) {
+        assign(matrix, policy, dense);
+        continue;
+      }
+      matrix.setBegin(*down.getBegin());
+      matrix.setCount(*down.getCount());
     }
   }
 }
 
-/// A slot that owns no tile of an expert's down matrix hands nothing over in a
-/// layer that runs this expert alone; then presence words keep the others from
-/// running a layer ahead of it.
+/// A slot that owns no tile of attn_out or of an expert's down matrix may hand
+/// nothing over in a layer; then presence words keep the others from running a
+/// layer ahead of it.
 void AssignSlots::addPresence() {
   DeviceOp device = getOperation();
   bool needed =
       llvm::any_of(device.getBody().front().getOps<MatrixOp>(), [](MatrixOp m) {
-        return m.getKind() == StreamKind::Down &&
+        return (m.getKind() == StreamKind::AttnOut ||
+                m.getKind() == StreamKind::Down) &&
                llvm::is_contained(*m.getCount(), 0);
       });
   if (!needed)

@@ -41,6 +41,7 @@ private:
   LogicalResult matrices();
   LogicalResult shapeOf(MatrixOp op, const ModelConfig &sizes);
   LogicalResult production(MatrixOp op);
+  LogicalResult sameOutputs();
   LogicalResult presence();
   LogicalResult stream();
   LogicalResult arena();
@@ -259,19 +260,45 @@ LogicalResult Verifier::matrices() {
       diagnostic << " of expert " << expected[i].second;
     return diagnostic;
   }
+  if (failed(sameOutputs()))
+    return failure();
   return presence();
 }
 
-/// A slot without a tile of some expert's output hands nothing over when this
-/// expert runs alone: presence words must say that it is done.
+/// A slot adds up a row's experts and dense MLP where it stands: their output
+/// matrices must be dealt alike unless a row has one expert and nothing else.
+LogicalResult Verifier::sameOutputs() {
+  auto shape = device.find<ShapeOp>();
+  if (shape.getExpertsPerToken() == 1 && shape.getDenseWidth() == 0)
+    return success();
+  MatrixOp first;
+  for (MatrixOp op : all<MatrixOp>()) {
+    if ((op.getKind() != StreamKind::Down &&
+         op.getKind() != StreamKind::DenseDown) ||
+        !op.getCount())
+      continue;
+    if (!first)
+      first = op;
+    if (*op.getBegin() != *first.getBegin() ||
+        *op.getCount() != *first.getCount())
+      return op.emitOpError()
+             << op.describe() << " is dealt unlike " << first.describe()
+             << ", but a slot sums both in place";
+  }
+  return success();
+}
+
+/// A slot without a tile of attn_out or of some expert's output may hand
+/// nothing over in a layer: presence words must say that it is done.
 LogicalResult Verifier::presence() {
   bool carried = llvm::any_of(
       all<EdgeOp>(), [](EdgeOp op) { return op.getBuffer() == "presence"; });
   if (phaseOps.empty() || carried)
     return success();
   for (MatrixOp op : all<MatrixOp>())
-    if (op.getKind() == StreamKind::Down && op.getCount() &&
-        llvm::is_contained(*op.getCount(), 0))
+    if ((op.getKind() == StreamKind::AttnOut ||
+         op.getKind() == StreamKind::Down) &&
+        op.getCount() && llvm::is_contained(*op.getCount(), 0))
       return op.emitOpError()
              << op.describe() << " has no tile on some slot, but no edge "
              << "carries \"presence\" for it";

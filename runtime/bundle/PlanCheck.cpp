@@ -42,9 +42,9 @@ public:
         &PlanChecker::checkScalars,   &PlanChecker::checkExperts,
         &PlanChecker::checkBanks,     &PlanChecker::checkMatrixList,
         &PlanChecker::checkTiles,     &PlanChecker::checkGroups,
-        &PlanChecker::checkEmbedding, &PlanChecker::checkPlacement,
-        &PlanChecker::checkKernel,    &PlanChecker::checkArena,
-        &PlanChecker::checkRegions,
+        &PlanChecker::checkOutputs,   &PlanChecker::checkEmbedding,
+        &PlanChecker::checkPlacement, &PlanChecker::checkKernel,
+        &PlanChecker::checkArena,     &PlanChecker::checkRegions,
     };
     for (Check check : kChecks)
       if (absl::Status status = (this->*check)(); !status.ok())
@@ -221,6 +221,27 @@ private:
                        "one group only under the SM policy 'group'");
         groupOfSlot[s] = group;
       }
+    }
+    return absl::OkStatus();
+  }
+
+  /// A slot sums a row's experts and dense MLP where it stands, so their
+  /// output matrices are dealt alike.
+  absl::Status checkOutputs() {
+    if (m_.expertsPerToken == 1 && m_.denseWidth == 0)
+      return absl::OkStatus();
+    const PlanMatrix *first = nullptr;
+    for (const PlanMatrix &matrix : p_.matrices) {
+      if (matrix.kind != MatrixKind::kDown &&
+          matrix.kind != MatrixKind::kDenseDown)
+        continue;
+      if (!first)
+        first = &matrix;
+      for (uint32_t s = 0; s < p_.slots; ++s)
+        if (matrix.slots[s].tileBegin != first->slots[s].tileBegin ||
+            matrix.slots[s].tileCount != first->slots[s].tileCount)
+          return error(absl::StrCat("slot ", s), "output matrices dealt unlike",
+                       "the same tiles of every down matrix");
     }
     return absl::OkStatus();
   }

@@ -9,43 +9,56 @@
 #include "runtime/common/Rope.h"
 #include "runtime/cuda/SlotTable.h"
 
-#define RETURN_IF_ERROR(expression)                                                                                     \
-  if (absl::Status status_ = (expression); !status_.ok())                                                               \
+#define RETURN_IF_ERROR(expression)                                            \
+  if (absl::Status status_ = (expression); !status_.ok())                      \
   return status_
 
 namespace grok::cuda {
 namespace {
 
-/// A kernel that waits longer than this for another slot is stuck. A step takes milliseconds.
+/// A kernel that waits longer than this for another slot is stuck. A step takes
+/// milliseconds.
 constexpr uint32_t kWatchdogMicroseconds = 4'000'000;
-/// Epochs are 32 bits; well before they would wrap, the words are cleared and counting starts again.
+/// Epochs are 32 bits; well before they would wrap, the words are cleared and
+/// counting starts again.
 constexpr uint32_t kEpochLimit = 1u << 31;
 
-std::string megabytes(uint64_t bytes) { return absl::StrFormat("%.0f MB", double(bytes) / (1 << 20)); }
+std::string megabytes(uint64_t bytes) {
+  return absl::StrFormat("%.0f MB", double(bytes) / (1 << 20));
+}
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<Executor>> CudaExecutor::create(const Bundle &bundle, const LoadLimits &asked, int ordinal) {
-  absl::StatusOr<const DriverApi *> api = DriverApi::get();
-  if (!api.ok())
-    return api.status();
+absl::StatusOr<std::unique_ptr<CudaExecutor>>
+CudaExecutor::create(const DriverApi &api, const Bundle &bundle,
+                     const LoadLimits &asked, int ordinal) {
   absl::StatusOr<LoadLimits> limits =
-      resolveLimits(asked, bundle.model(), bundle.plan(), kvElementBytes(bundle.plan().activations));
+      resolveLimits(asked, bundle.model(), bundle.plan(),
+                    kvElementBytes(bundle.plan().activations));
   if (!limits.ok())
     return limits.status();
-  absl::StatusOr<ContextOwner> context = ContextOwner::retain(**api, ordinal);
+  absl::StatusOr<ContextOwner> context = ContextOwner::retain(api, ordinal);
   if (!context.ok())
     return context.status();
-  std::unique_ptr<CudaExecutor> executor(new CudaExecutor(**api, *std::move(context), bundle, *limits));
+  std::unique_ptr<CudaExecutor> executor(
+      new CudaExecutor(api, *std::move(context), bundle, *limits));
   RETURN_IF_ERROR(executor->load(bundle));
   return executor;
+}
+
+CudaExecutor::~CudaExecutor() {
+  // Memory is freed in the current context, and this may be another thread than
+  // the one that loaded. If it fails, the driver is going away and takes the
+  // memory along.
+  context_.makeCurrent().IgnoreError();
 }
 
 absl::Status CudaExecutor::load(const Bundle &bundle) {
   RETURN_IF_ERROR(checkDevice(bundle));
   if (bundle.manifest().weights.kind == WeightsRecipe::Kind::kNone)
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s: the bundle holds no weights; fill them in with grokrun pack", bundle.path()));
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: the bundle holds no weights; fill them in with grokrun pack",
+        bundle.path()));
   const ArenaRegion &kv = plan_.arena.back();
   arenaBytes_ = kv.offset + limits_.kvBytes;
   RETURN_IF_ERROR(checkMemory(plan_.blobBytes + arenaBytes_));
@@ -58,37 +71,52 @@ absl::Status CudaExecutor::load(const Bundle &bundle) {
 absl::Status CudaExecutor::checkDevice(const Bundle &bundle) {
   const Manifest &manifest = bundle.manifest();
   if (!bundle.hasFile("decode.ptx"))
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s: compiled for %s, which has no GPU code; compile or retarget it for the GPU", bundle.path(), manifest.target.name));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: compiled for %s, which has no GPU code; compile "
+                        "or retarget it for the GPU",
+                        bundle.path(), manifest.target.name));
   if (api_.version < int(manifest.minimumDriver))
     return absl::FailedPreconditionError(
-        absl::StrFormat("%s: needs a driver for CUDA %d.%d, found one for CUDA %d.%d; update the driver", bundle.path(),
-                        manifest.minimumDriver / 1000, manifest.minimumDriver % 1000 / 10, api_.version / 1000,
+        absl::StrFormat("%s: needs a driver for CUDA %d.%d, found one for CUDA "
+                        "%d.%d; update the driver",
+                        bundle.path(), manifest.minimumDriver / 1000,
+                        manifest.minimumDriver % 1000 / 10, api_.version / 1000,
                         api_.version % 1000 / 10));
   char name[256] = {};
-  GROK_CUDA_RETURN_IF_ERROR(api_, deviceGetName, name, sizeof name, context_.device());
+  GROK_CUDA_RETURN_IF_ERROR(api_, deviceGetName, name, sizeof name,
+                            context_.device());
   name_ = name;
   int major = 0, minor = 0, sms = 0, shared = 0, cooperative = 0;
-  const std::pair<int *, Attribute> attributes[] = {{&major, kComputeMajor}, {&minor, kComputeMinor}, {&sms, kSmCount},
-                                                    {&shared, kSharedBytesPerBlock}, {&cooperative, kCooperativeLaunch}};
+  const std::pair<int *, Attribute> attributes[] = {
+      {&major, kComputeMajor},
+      {&minor, kComputeMinor},
+      {&sms, kSmCount},
+      {&shared, kSharedBytesPerBlock},
+      {&cooperative, kCooperativeLaunch}};
   for (auto [value, attribute] : attributes)
-    GROK_CUDA_RETURN_IF_ERROR(api_, deviceGetAttribute, value, attribute, context_.device());
+    GROK_CUDA_RETURN_IF_ERROR(api_, deviceGetAttribute, value, attribute,
+                              context_.device());
   smCount_ = sms;
   sharedLimit_ = shared;
-  // sm_90a code runs on compute capability 9.0 alone, sm_80 code on every later part too.
+  // sm_90a code runs on compute capability 9.0 alone, sm_80 code on every later
+  // part too.
   int found = major * 10 + minor, wanted = manifest.sm;
   if (wanted >= 90 ? found != wanted : found < wanted)
-    return absl::FailedPreconditionError(absl::StrFormat("%s: compiled for sm_%d, the GPU (%s) is sm_%d; retarget it",
-                                                         bundle.path(), wanted, name_, found));
-  if (!cooperative)
-    return absl::FailedPreconditionError(absl::StrFormat("the GPU (%s) does not launch cooperatively", name_));
-  if (smCount_ < plan_.slots)
-    return absl::FailedPreconditionError(
-        absl::StrFormat("%s: compiled for %d SMs, the GPU (%s) has %d; retarget it", bundle.path(), plan_.slots, name_, smCount_));
-  if (sharedLimit_ < plan_.sharedBytes)
     return absl::FailedPreconditionError(absl::StrFormat(
-        "%s: needs %d bytes of shared memory per block, the GPU (%s) has %d; retarget it", bundle.path(), plan_.sharedBytes,
-        name_, sharedLimit_));
+        "%s: compiled for sm_%d, the GPU (%s) is sm_%d; retarget it",
+        bundle.path(), wanted, name_, found));
+  if (!cooperative)
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the GPU (%s) does not launch cooperatively", name_));
+  if (smCount_ < plan_.slots)
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: compiled for %d SMs, the GPU (%s) has %d; retarget it",
+        bundle.path(), plan_.slots, name_, smCount_));
+  if (sharedLimit_ < plan_.sharedBytes)
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: needs %d bytes of shared memory per block, the "
+                        "GPU (%s) has %d; retarget it",
+                        bundle.path(), plan_.sharedBytes, name_, sharedLimit_));
   return absl::OkStatus();
 }
 
@@ -97,8 +125,10 @@ absl::Status CudaExecutor::checkMemory(uint64_t needed) {
   GROK_CUDA_RETURN_IF_ERROR(api_, memGetInfo, &available, &total);
   if (needed > available)
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "device memory: needed %s (weights %s, arena %s), available %s of %s; lower --max-batch or --max-seq, or take a larger GPU",
-        megabytes(needed), megabytes(plan_.blobBytes), megabytes(arenaBytes_), megabytes(available), megabytes(total)));
+        "device memory: needed %s (weights %s, arena %s), available %s of %s; "
+        "lower --max-batch or --max-seq, or take a larger GPU",
+        megabytes(needed), megabytes(plan_.blobBytes), megabytes(arenaBytes_),
+        megabytes(available), megabytes(total)));
   return absl::OkStatus();
 }
 
@@ -116,7 +146,8 @@ absl::Status CudaExecutor::takeMemory() {
     *buffer = *std::move(taken);
     memoryBytes_ += bytes;
   }
-  absl::StatusOr<MappedBuffer> record = MappedBuffer::allocate(api_, sizeof(abi::StatusRecord));
+  absl::StatusOr<MappedBuffer> record =
+      MappedBuffer::allocate(api_, sizeof(abi::StatusRecord));
   if (!record.ok())
     return record.status();
   statusRecord_ = *std::move(record);
@@ -128,17 +159,20 @@ absl::Status CudaExecutor::loadKernels(const Bundle &bundle) {
   absl::StatusOr<std::string> ptx = bundle.readFile("decode.ptx");
   if (!ptx.ok())
     return ptx.status();
-  absl::StatusOr<ModuleOwner> module = ModuleOwner::load(api_, *ptx, bundle.path() + "/decode.ptx");
+  absl::StatusOr<ModuleOwner> module =
+      ModuleOwner::load(api_, *ptx, bundle.path() + "/decode.ptx");
   if (!module.ok())
     return module.status();
   module_ = *std::move(module);
-  for (auto [function, name] : {std::pair{&decode_, "grok_decode"}, std::pair{&fill_, "grok_fill"}}) {
+  for (auto [function, name] :
+       {std::pair{&decode_, "grok_decode"}, std::pair{&fill_, "grok_fill"}}) {
     absl::StatusOr<Function> found = module_.function(name);
     if (!found.ok())
       return found.status();
     *function = *found;
   }
-  GROK_CUDA_RETURN_IF_ERROR(api_, functionSetAttribute, decode_, kFunctionDynamicShared, int(sharedLimit_));
+  GROK_CUDA_RETURN_IF_ERROR(api_, functionSetAttribute, decode_,
+                            kFunctionDynamicShared, int(sharedLimit_));
   return absl::OkStatus();
 }
 
@@ -147,57 +181,73 @@ absl::Status CudaExecutor::loadTables() {
   extents.reserve(plan_.matrices.size() * plan_.slots);
   for (const PlanMatrix &matrix : plan_.matrices)
     for (const SlotExtent &extent : matrix.slots)
-      extents.push_back({extent.offset, plan_.banks[extent.bank].layerStride, extent.tileBegin, extent.tileCount});
-  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, extents_.address(), extents.data(), extents.size() * sizeof(abi::Extent));
+      extents.push_back({extent.offset, plan_.banks[extent.bank].layerStride,
+                         extent.tileBegin, extent.tileCount});
+  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, extents_.address(),
+                            extents.data(),
+                            extents.size() * sizeof(abi::Extent));
 
   // Slot s of an untied embedding holds the rows of its head tiles.
   std::vector<uint64_t> embedding(plan_.slots);
-  const PlanMatrix *head = plan_.findMatrix(MatrixKind::kHead);
-  for (const EmbeddingExtent &rows : plan_.embedding)
-    for (uint32_t slot = 0; slot < plan_.slots; ++slot)
-      if (head->slots[slot].tileCount > 0 && head->slots[slot].tileBegin * kTileRows == rows.rowBegin)
-        embedding[slot] = rows.offset;
-  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, embedding_.address(), embedding.data(), embedding.size() * sizeof(uint64_t));
+  for (uint32_t slot = 0; slot < plan_.embedding.size(); ++slot)
+    embedding[slot] = plan_.embedding[slot].offset;
+  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, embedding_.address(),
+                            embedding.data(),
+                            embedding.size() * sizeof(uint64_t));
 
-  absl::StatusOr<std::vector<uint32_t>> smIds = readSmIds(api_, smCount_, sharedLimit_);
+  absl::StatusOr<std::vector<uint32_t>> smIds =
+      readSmIds(api_, smCount_, sharedLimit_);
   if (!smIds.ok())
     return smIds.status();
   absl::StatusOr<std::vector<uint32_t>> table = slotTable(*smIds, plan_.slots);
   if (!table.ok())
     return table.status();
-  absl::StatusOr<DeviceBuffer> slots = DeviceBuffer::allocate(api_, table->size() * sizeof(uint32_t));
+  absl::StatusOr<DeviceBuffer> slots =
+      DeviceBuffer::allocate(api_, table->size() * sizeof(uint32_t));
   if (!slots.ok())
     return slots.status();
   slotOfSm_ = *std::move(slots);
   smTableEntries_ = table->size();
   memoryBytes_ += slotOfSm_.bytes();
-  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, slotOfSm_.address(), table->data(), table->size() * sizeof(uint32_t));
+  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, slotOfSm_.address(),
+                            table->data(), table->size() * sizeof(uint32_t));
 
   RETURN_IF_ERROR(clearWords());
   std::vector<float> rope = ropeTable(model_, plan_.maxSeq);
-  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, arena_.address() + region("rope"), rope.data(), rope.size() * sizeof(float));
+  GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice,
+                            arena_.address() + region("rope"), rope.data(),
+                            rope.size() * sizeof(float));
   return absl::OkStatus();
 }
 
-/// Everything before the rope table that carries epochs, and the claims: zero is an epoch and a launch that never was.
+/// Everything before the rope table that carries epochs, and the claims: zero
+/// is an epoch and a launch that never was.
 absl::Status CudaExecutor::clearWords() {
-  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, arena_.address(), 0, region("residual"));
-  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, arena_.address() + region("claims"), 0, plan_.slots * sizeof(uint32_t));
+  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, arena_.address(), 0,
+                            region("residual"));
+  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, arena_.address() + region("claims"),
+                            0, plan_.slots * sizeof(uint32_t));
   epoch_ = 0;
   launchId_ = 0;
   return absl::OkStatus();
 }
 
 absl::Status CudaExecutor::loadWeights(const Bundle &bundle) {
-  if (bundle.manifest().weights.kind != WeightsRecipe::Kind::kSynthetic || !bundle.blob().empty()) {
-    GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, weights_.address(), bundle.blob().data(), bundle.blob().size());
+  if (bundle.manifest().weights.kind != WeightsRecipe::Kind::kSynthetic ||
+      !bundle.blob().empty()) {
+    GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, weights_.address(),
+                              bundle.blob().data(), bundle.blob().size());
     return absl::OkStatus();
   }
-  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, weights_.address(), 0, weights_.bytes()); // the padding
-  abi::FillParams params{weights_.as<uint8_t>(), extents_.as<const abi::Extent>(), embedding_.as<const uint64_t>(),
-                         bundle.manifest().weights.seed};
+  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, weights_.address(), 0,
+                            weights_.bytes()); // the padding
+  abi::FillParams params{
+      weights_.as<uint8_t>(), extents_.as<const abi::Extent>(),
+      embedding_.as<const uint64_t>(), bundle.manifest().weights.seed};
   void *arguments[] = {&params};
-  GROK_CUDA_RETURN_IF_ERROR(api_, launchKernel, fill_, smCount_ * 8, 1, 1, abi::kFillThreads, 1, 1, 0, nullptr, arguments, nullptr);
+  GROK_CUDA_RETURN_IF_ERROR(api_, launchKernel, fill_, smCount_ * 8, 1, 1,
+                            abi::kFillThreads, 1, 1, 0, nullptr, arguments,
+                            nullptr);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
   return absl::OkStatus();
 }
@@ -227,7 +277,8 @@ abi::DecodeParams CudaExecutor::baseParams(const BatchRequest &request) const {
 absl::Status CudaExecutor::launch(abi::DecodeParams &params) {
   uint32_t steps = 0;
   for (uint32_t b = 0; b < params.rows; ++b)
-    steps = std::max(steps, std::max(params.limit[b], params.known[b]) - params.start[b]);
+    steps = std::max(steps, std::max(params.limit[b], params.known[b]) -
+                                params.start[b]);
   uint64_t epochs = uint64_t(steps) * (model_.numLayers + 1);
   if (epoch_ + epochs >= kEpochLimit)
     RETURN_IF_ERROR(clearWords());
@@ -236,45 +287,67 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params) {
   epoch_ += uint32_t(epochs);
   status() = abi::StatusRecord{};
   void *arguments[] = {&params};
-  GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, decode_, smCount_, 1, 1, plan_.threads, 1, 1, sharedLimit_, nullptr, arguments);
+  GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, decode_, smCount_, 1, 1,
+                            plan_.threads, 1, 1, sharedLimit_, nullptr,
+                            arguments);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
   if (status().code == abi::kWatchdog)
     return absl::InternalError(absl::StrFormat(
-        "the decode kernel was stuck for %.1f s in phase %s, slot %d, layer %d, step %d", params.watchdogMicroseconds * 1.024e-6,
-        status().phase < kNumPhases ? kPhaseNames[status().phase] : "?", status().slot, status().layer, status().step));
+        "the decode kernel was stuck for %.1f s in phase %s, slot %d, layer "
+        "%d, step %d",
+        params.watchdogMicroseconds * 1.024e-6,
+        status().phase < kNumPhases ? kPhaseNames[status().phase] : "?",
+        status().slot, status().layer, status().step));
   if (status().done != params.launchId)
     return absl::InternalError("the decode kernel ended without reporting");
+  for (uint32_t b = 0; b < params.rows; ++b)
+    if (uint32_t length = status().rowLength[b];
+        length < params.known[b] || length > params.limit[b])
+      return absl::InternalError(absl::StrFormat(
+          "the decode kernel reports %d ids of row %d, expected %d to %d",
+          length, b, params.known[b], params.limit[b]));
   return absl::OkStatus();
 }
 
 /// Ids [first, first + count) of a row from the device.
-absl::Status CudaExecutor::copyIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids, uint32_t count) {
+absl::Status CudaExecutor::copyIds(uint32_t row, uint32_t first,
+                                   std::vector<int32_t> &ids, uint32_t count) {
   size_t before = ids.size();
   ids.resize(before + count);
-  DevicePtr from = arena_.address() + region("ids") + (uint64_t(row) * (plan_.maxSeq + 1) + first) * sizeof(int32_t);
-  GROK_CUDA_RETURN_IF_ERROR(api_, copyToHost, ids.data() + before, from, count * sizeof(int32_t));
+  DevicePtr from =
+      arena_.address() + region("ids") +
+      (uint64_t(row) * (plan_.maxSeq + 1) + first) * sizeof(int32_t);
+  GROK_CUDA_RETURN_IF_ERROR(api_, copyToHost, ids.data() + before, from,
+                            count * sizeof(int32_t));
   return absl::OkStatus();
 }
 
 absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
   RETURN_IF_ERROR(validateRequest(request, model_, maxBatch(), maxSeq()));
   if (request.onRouting)
-    return absl::UnimplementedError("routing is reported by the CPU executor only; use --device cpu");
+    return absl::UnimplementedError(
+        "routing is reported by the CPU executor only; use --device cpu");
   RETURN_IF_ERROR(context_.makeCurrent());
   auto begin = std::chrono::steady_clock::now();
   for (uint32_t b = 0; b < request.rows.size(); ++b) {
     const std::vector<int32_t> &ids = request.rows[b].ids;
-    DevicePtr to = arena_.address() + region("ids") + uint64_t(b) * (plan_.maxSeq + 1) * sizeof(int32_t);
-    GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, to, ids.data(), ids.size() * sizeof(int32_t));
+    DevicePtr to = arena_.address() + region("ids") +
+                   uint64_t(b) * (plan_.maxSeq + 1) * sizeof(int32_t);
+    GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, to, ids.data(),
+                              ids.size() * sizeof(int32_t));
   }
   BatchResult result;
   result.newIds.resize(request.rows.size());
-  RETURN_IF_ERROR(request.onLogits ? runByPosition(request, result.newIds) : runAtOnce(request, result.newIds));
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  RETURN_IF_ERROR(request.onLogits ? runByPosition(request, result.newIds)
+                                   : runAtOnce(request, result.newIds));
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
   return result;
 }
 
-absl::Status CudaExecutor::runAtOnce(const BatchRequest &request, std::vector<std::vector<int32_t>> &ids) {
+absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
+                                     std::vector<std::vector<int32_t>> &ids) {
   abi::DecodeParams params = baseParams(request);
   for (uint32_t b = 0; b < params.rows; ++b) {
     const RowRequest &row = request.rows[b];
@@ -284,14 +357,18 @@ absl::Status CudaExecutor::runAtOnce(const BatchRequest &request, std::vector<st
   }
   RETURN_IF_ERROR(launch(params));
   for (uint32_t b = 0; b < params.rows; ++b)
-    RETURN_IF_ERROR(copyIds(b, params.known[b], ids[b], status().rowLength[b] - params.known[b]));
+    RETURN_IF_ERROR(copyIds(b, params.known[b], ids[b],
+                            status().rowLength[b] - params.known[b]));
   return absl::OkStatus();
 }
 
 /// A launch a position, so that every position's logits can be taken.
-absl::Status CudaExecutor::runByPosition(const BatchRequest &request, std::vector<std::vector<int32_t>> &ids) {
+absl::Status
+CudaExecutor::runByPosition(const BatchRequest &request,
+                            std::vector<std::vector<int32_t>> &ids) {
   abi::DecodeParams params = baseParams(request);
-  std::vector<uint32_t> length(params.rows), next(params.rows); // known ids, and the next position to compute
+  std::vector<uint32_t> length(params.rows),
+      next(params.rows); // known ids, and the next position to compute
   for (uint32_t b = 0; b < params.rows; ++b) {
     next[b] = request.rows[b].start;
     length[b] = request.rows[b].ids.size();
@@ -303,24 +380,28 @@ absl::Status CudaExecutor::runByPosition(const BatchRequest &request, std::vecto
       any |= computes;
       params.start[b] = next[b];
       params.known[b] = computes ? next[b] + 1 : next[b];
-      bool generates = computes && next[b] + 1 == length[b] && ids[b].size() < request.rows[b].maxNew;
+      bool generates = computes && next[b] + 1 == length[b] &&
+                       ids[b].size() < request.rows[b].maxNew;
       params.limit[b] = params.known[b] + (generates ? 1 : 0);
     }
     if (!any)
       return absl::OkStatus();
     RETURN_IF_ERROR(launch(params));
-    GROK_CUDA_RETURN_IF_ERROR(api_, copyToHost, logits_.data(), arena_.address() + region("logits"),
-                              logits_.size() * sizeof(float));
+    GROK_CUDA_RETURN_IF_ERROR(
+        api_, copyToHost, logits_.data(), arena_.address() + region("logits"),
+        uint64_t(params.rows) * model_.vocabSize * sizeof(float));
     for (uint32_t b = 0; b < params.rows; ++b) {
       if (params.start[b] == params.known[b])
         continue;
-      std::span<const float> row(logits_.data() + uint64_t(b) * model_.vocabSize, model_.vocabSize);
+      std::span<const float> row(
+          logits_.data() + uint64_t(b) * model_.vocabSize, model_.vocabSize);
       RETURN_IF_ERROR(request.onLogits(b, next[b], row));
       ++next[b];
       if (params.limit[b] == params.known[b])
         continue;
       RETURN_IF_ERROR(copyIds(b, next[b], ids[b], 1));
-      bool last = ids[b].size() == request.rows[b].maxNew || ids[b].back() == request.eosId;
+      bool last = ids[b].size() == request.rows[b].maxNew ||
+                  ids[b].back() == request.eosId;
       if (!last)
         ++length[b];
     }
@@ -331,8 +412,12 @@ absl::Status CudaExecutor::runByPosition(const BatchRequest &request, std::vecto
 
 namespace grok {
 
-absl::StatusOr<std::unique_ptr<Executor>> createCudaExecutor(const Bundle &bundle, const LoadLimits &limits, int device) {
-  return cuda::CudaExecutor::create(bundle, limits, device);
+absl::StatusOr<std::unique_ptr<Executor>>
+createCudaExecutor(const Bundle &bundle, const LoadLimits &limits, int device) {
+  absl::StatusOr<const cuda::DriverApi *> api = cuda::DriverApi::get();
+  if (!api.ok())
+    return api.status();
+  return cuda::CudaExecutor::create(**api, bundle, limits, device);
 }
 
 } // namespace grok
