@@ -1,5 +1,7 @@
 #include "ir/Model/GrokDialect.h"
+#include "ir/Model/DoubleText.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -62,6 +64,29 @@ LogicalResult RoutingType::verify(function_ref<InFlightDiagnostic()> emitError,
   return emitError() << "routes each position to " << perToken << " of "
                      << experts
                      << " experts; expected at least one and at most all";
+}
+
+//===----------------------------------------------------------------------===//
+// Constants: custom<Double>
+//===----------------------------------------------------------------------===//
+
+std::string grok::ir::doubleText(double value) {
+  char digits[32];
+  std::string text(digits, std::to_chars(digits, std::end(digits), value).ptr);
+  if (text.find('.') == std::string::npos)
+    text.insert(std::min(text.find('e'), text.size()), ".0");
+  return text;
+}
+
+static ParseResult parseDouble(OpAsmParser &parser, FloatAttr &attr) {
+  return parser.parseAttribute(attr, parser.getBuilder().getF64Type());
+}
+
+static void printDouble(OpAsmPrinter &printer, Operation *, FloatAttr attr) {
+  if (attr.getValue().isFinite())
+    printer << doubleText(toDouble(attr));
+  else
+    printer.printAttributeWithoutType(attr);
 }
 
 //===----------------------------------------------------------------------===//

@@ -91,7 +91,7 @@ def EmbedOp : Grok_Op<"embed", [Pure]> {
   }];
   let arguments = (ins Grok_NonZero:$multiplier);
   let results = (outs Grok_Rows:$result);
-  let assemblyFormat = "`multiplier` $multiplier attr-dict `:` type($result)";
+  let assemblyFormat = "`multiplier` custom<Double>($multiplier) attr-dict `:` type($result)";
 }
 
 def LmHeadOp : Grok_Op<"lm_head", [Pure]> {
@@ -106,7 +106,7 @@ def LmHeadOp : Grok_Op<"lm_head", [Pure]> {
   let arguments = (ins Grok_Rows:$input, UnitAttr:$tied, Grok_NonZero:$multiplier, OptionalAttr<Grok_Positive>:$cap);
   let results = (outs Grok_Rows:$logits);
   let assemblyFormat = [{
-    $input (`tied` $tied^)? `multiplier` $multiplier (`cap` $cap^)? attr-dict
+    $input (`tied` $tied^)? `multiplier` custom<Double>($multiplier) (`cap` custom<Double>($cap)^)? attr-dict
     `:` type($input) `->` type($logits)
   }];
 }
@@ -126,7 +126,7 @@ def RmsNormOp : Grok_Op<"rms_norm", [Pure, SameOperandsAndResultType]> {
   }];
   let arguments = (ins Grok_Rows:$input, Grok_NormSiteAttr:$site, Grok_Positive:$eps);
   let results = (outs Grok_Rows:$result);
-  let assemblyFormat = "$input `,` `` $site `eps` $eps attr-dict `:` type($input)";
+  let assemblyFormat = "$input `,` `` $site `eps` custom<Double>($eps) attr-dict `:` type($input)";
 }
 
 def AddOp : Grok_Op<"add", [Pure, SameOperandsAndResultType]> {
@@ -175,7 +175,7 @@ def RopeOp : Grok_Op<"rope", [Pure, SameOperandsAndResultType]> {
   }];
   let arguments = (ins Grok_Rows:$input, Grok_Positive:$theta, Grok_Count:$head_dim);
   let results = (outs Grok_Rows:$result);
-  let assemblyFormat = "$input `theta` $theta `head_dim` $head_dim attr-dict `:` type($input)";
+  let assemblyFormat = "$input `theta` custom<Double>($theta) `head_dim` $head_dim attr-dict `:` type($input)";
   let hasVerifier = 1;
 }
 
@@ -195,8 +195,8 @@ def AttentionOp : Grok_Op<"attention", [Pure, AllTypesMatch<["k", "v"]>, AllType
                        OptionalAttr<Grok_Count>:$temperature_length);
   let results = (outs Grok_Rows:$result);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `heads` $heads `kv_heads` $kv_heads `head_dim` $head_dim `scale` $scale
-    (`cap` $cap^)? (`temperature_length` $temperature_length^)? attr-dict `:` type($q) `,` type($k)
+    $q `,` $k `,` $v `heads` $heads `kv_heads` $kv_heads `head_dim` $head_dim `scale` custom<Double>($scale)
+    (`cap` custom<Double>($cap)^)? (`temperature_length` $temperature_length^)? attr-dict `:` type($q) `,` type($k)
   }];
   let hasVerifier = 1;
 }
@@ -263,7 +263,7 @@ def TopkRouteOp : Grok_Op<"topk_route", [Pure]> {
   let arguments = (ins Grok_Rows:$input, Grok_Count:$experts, Grok_Count:$k, OptionalAttr<Grok_Positive>:$cap);
   let results = (outs Grok_Routing:$routing);
   let assemblyFormat = [{
-    $input `experts` $experts `k` $k (`cap` $cap^)? attr-dict `:` type($input) `->` qualified(type($routing))
+    $input `experts` $experts `k` $k (`cap` custom<Double>($cap)^)? attr-dict `:` type($input) `->` qualified(type($routing))
   }];
   let hasVerifier = 1;
 }
@@ -324,7 +324,7 @@ def ScaledAddOp : Grok_Op<"scaled_add", [Pure, SameOperandsAndResultType]> {
   }];
   let arguments = (ins Grok_Rows:$dense, Grok_Rows:$experts, Grok_NonZero:$scale);
   let results = (outs Grok_Rows:$result);
-  let assemblyFormat = "$dense `,` $experts `scale` $scale attr-dict `:` type($dense)";
+  let assemblyFormat = "$dense `,` $experts `scale` custom<Double>($scale) attr-dict `:` type($dense)";
 }
 
 #endif // GROK_IR_MODEL_GROKOPS_TD

@@ -1,4 +1,5 @@
 #include "ir/Model/ModelStructure.h"
+#include "ir/Model/DoubleText.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -216,10 +217,15 @@ static LogicalResult agree(Operation *op, StringRef what, T found, T expected,
   return diag;
 }
 
+/// Equal exactly for equal constants.
+static std::string textOf(const llvm::APFloat &value) {
+  return doubleText(value.convertToDouble());
+}
+
 static LogicalResult checkNorms(ModelParts p) {
   for (RmsNormOp norm : {p.postAttn, p.preMoe, p.postMoe, p.finalNorm})
-    if (failed(agree<Attribute>(norm, "eps", norm.getEpsAttr(),
-                                p.preAttn.getEpsAttr(), p.preAttn)))
+    if (failed(agree(norm, "eps", textOf(norm.getEps()),
+                     textOf(p.preAttn.getEps()), p.preAttn)))
       return failure();
   return success();
 }
@@ -229,8 +235,8 @@ static LogicalResult checkAttention(ModelParts p) {
     if (failed(agree(rope, "head_dim", rope.getHeadDim(), p.qkv.getHeadDim(),
                      p.qkv)))
       return failure();
-  if (failed(agree<Attribute>(p.ropeK, "theta", p.ropeK.getThetaAttr(),
-                              p.ropeQ.getThetaAttr(), p.ropeQ)) ||
+  if (failed(agree(p.ropeK, "theta", textOf(p.ropeK.getTheta()),
+                   textOf(p.ropeQ.getTheta()), p.ropeQ)) ||
       failed(agree(p.attention, "heads", p.attention.getHeads(),
                    p.qkv.getHeads(), p.qkv)) ||
       failed(agree(p.attention, "kv_heads", p.attention.getKvHeads(),
@@ -245,9 +251,9 @@ static LogicalResult checkDense(ModelParts p) {
     return success();
   if (p.denseSum.getScale().convertToDouble() != kInverseRootTwo)
     return p.denseSum.emitOpError("has scale ")
-           << p.denseSum.getScaleAttr() << "; expected 1 / sqrt(2), which is "
-           << FloatAttr::get(Float64Type::get(p.dense.getContext()),
-                             kInverseRootTwo);
+           << textOf(p.denseSum.getScale())
+           << "; expected 1 / sqrt(2), which is "
+           << doubleText(kInverseRootTwo);
   return agree(p.dense, "gelu", stringifyGeluKind(p.dense.getGelu()),
                stringifyGeluKind(p.experts.getGelu()), p.experts);
 }
