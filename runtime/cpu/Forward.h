@@ -95,7 +95,6 @@ private:
   void planMatrices(const PlanTables &plan);
   absl::Status planArena();
   void placeWorkers(uint8_t *base);
-  void fillRope();
 
   void runThread(unsigned thread);
   void embed(Worker &w);

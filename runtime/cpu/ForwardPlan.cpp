@@ -1,7 +1,7 @@
 // Loading: the threads' shares of every matrix and the arena, sized once.
 #include <algorithm>
-#include <cmath>
 
+#include "runtime/common/Rope.h"
 #include "runtime/cpu/Forward.h"
 
 namespace grok::cpu {
@@ -39,7 +39,8 @@ Forward::create(const ModelConfig &model, const PlanTables &plan,
   forward->planMatrices(plan);
   if (absl::Status status = forward->planArena(); !status.ok())
     return status;
-  forward->fillRope();
+  std::vector<float> rope = ropeTable(model, limits.maxSeq);
+  std::copy(rope.begin(), rope.end(), forward->rope_);
   return forward;
 }
 
@@ -142,19 +143,6 @@ absl::Status Forward::planArena() {
   kv_ = at(kv);
   placeWorkers(arena_.data());
   return absl::OkStatus();
-}
-
-/// {cos, sin} of position * theta^(-2 j / headDim), computed in double.
-void Forward::fillRope() {
-  uint32_t half = m_.headDim / 2;
-  for (uint32_t j = 0; j != half; ++j) {
-    double frequency = std::pow(m_.ropeTheta, -2.0 * j / m_.headDim);
-    for (uint32_t position = 0; position != maxSeq_; ++position) {
-      float *entry = rope_ + (uint64_t(position) * half + j) * 2;
-      entry[0] = float(std::cos(position * frequency));
-      entry[1] = float(std::sin(position * frequency));
-    }
-  }
 }
 
 } // namespace grok::cpu

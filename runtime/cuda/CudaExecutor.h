@@ -1,4 +1,5 @@
-// Runs a bundle's kernels through the CUDA driver. Everything is loaded and all memory taken at creation.
+// Runs a bundle's kernels through the CUDA driver. Everything is loaded and all
+// memory taken at creation.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,13 @@ namespace grok::cuda {
 
 class CudaExecutor final : public Executor {
 public:
-  static absl::StatusOr<std::unique_ptr<Executor>> create(const Bundle &bundle, const LoadLimits &limits, int ordinal);
+  /// Unavailable without such a GPU; FailedPrecondition if the bundle does not
+  /// fit it, ResourceExhausted if its memory is too small; Internal if the
+  /// driver fails. Whatever was taken by then is given back.
+  static absl::StatusOr<std::unique_ptr<CudaExecutor>>
+  create(const DriverApi &api, const Bundle &bundle, const LoadLimits &limits,
+         int ordinal);
+  ~CudaExecutor() override;
 
   absl::StatusOr<BatchResult> run(const BatchRequest &request) override;
   uint32_t maxBatch() const override { return plan_.maxBatch; }
@@ -21,8 +28,12 @@ public:
   uint64_t memoryBytes() const override { return memoryBytes_; }
 
 private:
-  CudaExecutor(const DriverApi &api, ContextOwner context, const Bundle &bundle, const LoadLimits &limits)
-      : api_(api), context_(std::move(context)), model_(bundle.model()), plan_(bundle.plan()), limits_(limits) {}
+  friend class CudaExecutorPeer; // tests: epochs near their limit
+
+  CudaExecutor(const DriverApi &api, ContextOwner context, const Bundle &bundle,
+               const LoadLimits &limits)
+      : api_(api), context_(std::move(context)), model_(bundle.model()),
+        plan_(bundle.plan()), limits_(limits) {}
 
   absl::Status load(const Bundle &bundle);
   absl::Status checkDevice(const Bundle &bundle);
@@ -34,13 +45,20 @@ private:
   absl::Status clearWords();
 
   abi::DecodeParams baseParams(const BatchRequest &request) const;
-  /// One launch; afterwards lengths holds the rows' known ids.
+  /// One launch; afterwards the status record holds the rows' lengths.
   absl::Status launch(abi::DecodeParams &params);
-  absl::Status runAtOnce(const BatchRequest &request, std::vector<std::vector<int32_t>> &ids);
-  absl::Status runByPosition(const BatchRequest &request, std::vector<std::vector<int32_t>> &ids);
-  absl::Status copyIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids, uint32_t count);
-  abi::StatusRecord &status() const { return *static_cast<abi::StatusRecord *>(statusRecord_.host()); }
-  uint64_t region(const char *name) const { return plan_.findRegion(name)->offset; }
+  absl::Status runAtOnce(const BatchRequest &request,
+                         std::vector<std::vector<int32_t>> &ids);
+  absl::Status runByPosition(const BatchRequest &request,
+                             std::vector<std::vector<int32_t>> &ids);
+  absl::Status copyIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids,
+                       uint32_t count);
+  abi::StatusRecord &status() const {
+    return *static_cast<abi::StatusRecord *>(statusRecord_.host());
+  }
+  uint64_t region(const char *name) const {
+    return plan_.findRegion(name)->offset;
+  }
 
   const DriverApi &api_;
   ContextOwner context_; // before everything that lives in it

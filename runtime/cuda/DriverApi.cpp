@@ -8,37 +8,50 @@
 namespace grok::cuda {
 namespace {
 
-constexpr Result kOutOfMemory = 2, kNoDevice = 100;
-
-absl::StatusOr<DriverApi> load() {
-  const char *name = std::getenv("GROK_CUDA_DRIVER");
-  if (!name)
-    name = "libcuda.so.1";
-  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return absl::UnavailableError(
-        absl::StrFormat("no CUDA driver: %s; install the driver of the GPU, or run on the CPU", dlerror()));
-  DriverApi api;
-#define GROK_CUDA_RESOLVE(member, exported, parameters)                                                                 \
-  api.member = reinterpret_cast<Result(*) parameters>(dlsym(library, #exported));                                       \
-  if (!api.member)                                                                                                      \
-    return absl::FailedPreconditionError(                                                                               \
-        absl::StrFormat("%s: symbol %s not found; the CUDA driver is too old", name, #exported));
+/// Fills in `api` from an open library.
+absl::Status start(DriverApi &api, void *library, const char *name) {
+#define GROK_CUDA_RESOLVE(member, exported, parameters)                        \
+  api.member =                                                                 \
+      reinterpret_cast<Result(*) parameters>(dlsym(library, #exported));       \
+  if (!api.member)                                                             \
+    return absl::FailedPreconditionError(                                      \
+        absl::StrFormat("%s: symbol %s not found; the CUDA driver is too old", \
+                        name, #exported));
   GROK_CUDA_SYMBOLS(GROK_CUDA_RESOLVE)
 #undef GROK_CUDA_RESOLVE
   if (Result result = api.init(0); result == kNoDevice)
-    return absl::UnavailableError("the CUDA driver finds no GPU; run on the CPU");
+    return absl::UnavailableError(
+        "the CUDA driver finds no GPU; run on the CPU");
   else if (result != 0)
-    return absl::UnavailableError(absl::StrFormat("the CUDA driver does not start: %s", api.check(result, "cuInit").message()));
-  if (absl::Status status = api.check(api.driverGetVersion(&api.version), "driverGetVersion"); !status.ok())
-    return status;
-  return api;
+    return absl::UnavailableError(
+        absl::StrFormat("the CUDA driver does not start: %s",
+                        api.check(result, "cuInit").message()));
+  return api.check(api.driverGetVersion(&api.version), "driverGetVersion");
+}
+
+const char *driverName() {
+  const char *name = std::getenv("GROK_CUDA_DRIVER");
+  return name ? name : "libcuda.so.1";
 }
 
 } // namespace
 
+absl::StatusOr<DriverApi> DriverApi::open(const char *name) {
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return absl::UnavailableError(absl::StrFormat(
+        "no CUDA driver: %s; install the driver of the GPU, or run on the CPU",
+        dlerror()));
+  DriverApi api;
+  if (absl::Status status = start(api, library, name); !status.ok()) {
+    dlclose(library);
+    return status;
+  }
+  return api;
+}
+
 absl::StatusOr<const DriverApi *> DriverApi::get() {
-  static const absl::StatusOr<DriverApi> api = load();
+  static const absl::StatusOr<DriverApi> api = open(driverName());
   if (!api.ok())
     return api.status();
   return &*api;
@@ -52,8 +65,10 @@ absl::Status DriverApi::check(Result result, const char *call) const {
     name = "unknown error";
   if (getErrorString(result, &text) != 0 || !text)
     text = "no description";
-  std::string message = absl::StrFormat("CUDA driver: %s failed with %s (%d): %s", call, name, result, text);
-  return result == kOutOfMemory ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+  std::string message = absl::StrFormat(
+      "CUDA driver: %s failed with %s (%d): %s", call, name, result, text);
+  return result == kOutOfMemory ? absl::ResourceExhaustedError(message)
+                                : absl::InternalError(message);
 }
 
 } // namespace grok::cuda

@@ -6,12 +6,17 @@
 
 namespace grok::cuda {
 
-absl::StatusOr<ContextOwner> ContextOwner::retain(const DriverApi &api, int ordinal) {
+absl::StatusOr<ContextOwner> ContextOwner::retain(const DriverApi &api,
+                                                  int ordinal) {
   int count = 0;
   GROK_CUDA_RETURN_IF_ERROR(api, deviceGetCount, &count);
+  if (count == 0)
+    return absl::UnavailableError(
+        "the CUDA driver finds no GPU; run on the CPU");
   if (ordinal < 0 || ordinal >= count)
-    return absl::InvalidArgumentError(
-        absl::StrFormat("device cuda:%d: found %d GPU(s), expected an ordinal below that", ordinal, count));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "device cuda:%d: found %d GPU(s), expected an ordinal below that",
+        ordinal, count));
   Device device = 0;
   GROK_CUDA_RETURN_IF_ERROR(api, deviceGet, &device, ordinal);
   Context context = nullptr;
@@ -27,9 +32,12 @@ ContextOwner::~ContextOwner() {
     api_->primaryContextRelease(device_);
 }
 
-absl::Status ContextOwner::makeCurrent() const { return api_->check(api_->contextSetCurrent(context_), "contextSetCurrent"); }
+absl::Status ContextOwner::makeCurrent() const {
+  return api_->check(api_->contextSetCurrent(context_), "contextSetCurrent");
+}
 
-absl::StatusOr<DeviceBuffer> DeviceBuffer::allocate(const DriverApi &api, uint64_t bytes) {
+absl::StatusOr<DeviceBuffer> DeviceBuffer::allocate(const DriverApi &api,
+                                                    uint64_t bytes) {
   DeviceBuffer buffer;
   GROK_CUDA_RETURN_IF_ERROR(api, memAlloc, &buffer.address_, bytes);
   buffer.api_ = &api;
@@ -49,11 +57,14 @@ DeviceBuffer::~DeviceBuffer() {
     api_->memFree(address_);
 }
 
-absl::StatusOr<MappedBuffer> MappedBuffer::allocate(const DriverApi &api, uint64_t bytes) {
+absl::StatusOr<MappedBuffer> MappedBuffer::allocate(const DriverApi &api,
+                                                    uint64_t bytes) {
   MappedBuffer buffer;
-  GROK_CUDA_RETURN_IF_ERROR(api, memHostAlloc, &buffer.host_, bytes, kHostAllocMapped);
+  GROK_CUDA_RETURN_IF_ERROR(api, memHostAlloc, &buffer.host_, bytes,
+                            kHostAllocMapped);
   buffer.api_ = &api;
-  GROK_CUDA_RETURN_IF_ERROR(api, memHostGetDevicePointer, &buffer.device_, buffer.host_, 0);
+  GROK_CUDA_RETURN_IF_ERROR(api, memHostGetDevicePointer, &buffer.device_,
+                            buffer.host_, 0);
   return buffer;
 }
 
@@ -69,16 +80,28 @@ MappedBuffer::~MappedBuffer() {
     api_->memFreeHost(host_);
 }
 
-absl::StatusOr<ModuleOwner> ModuleOwner::load(const DriverApi &api, const std::string &ptx, std::string_view name) {
+absl::StatusOr<ModuleOwner> ModuleOwner::load(const DriverApi &api,
+                                              const std::string &ptx,
+                                              std::string_view name) {
   std::array<char, 16384> info{}, error{};
-  std::array<JitOption, 4> options = {kJitInfoLog, kJitInfoLogBytes, kJitErrorLog, kJitErrorLogBytes};
-  std::array<void *, 4> values = {info.data(), reinterpret_cast<void *>(info.size()), error.data(),
-                                  reinterpret_cast<void *>(error.size())};
+  std::array<JitOption, 4> options = {kJitInfoLog, kJitInfoLogBytes,
+                                      kJitErrorLog, kJitErrorLogBytes};
+  std::array<void *, 4> values = {
+      info.data(), reinterpret_cast<void *>(info.size()), error.data(),
+      reinterpret_cast<void *>(error.size())};
   ModuleOwner owner;
-  Result result = api.moduleLoad(&owner.module_, ptx.c_str(), options.size(), options.data(), values.data());
+  Result result = api.moduleLoad(&owner.module_, ptx.c_str(), options.size(),
+                                 options.data(), values.data());
+  if (result == kUnsupportedPtxVersion)
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s: the driver, for CUDA %d.%d, does not know this "
+                        "PTX version; update the driver",
+                        name, api.version / 1000, api.version % 1000 / 10));
   if (absl::Status status = api.check(result, "moduleLoad"); !status.ok())
-    return absl::Status(status.code(), absl::StrFormat("%s: %s; the driver's compiler says: %s%s", name, status.message(),
-                                                       error.data(), info.data()));
+    return absl::Status(
+        status.code(),
+        absl::StrFormat("%s: %s; the driver's compiler says: %s%s", name,
+                        status.message(), error.data(), info.data()));
   owner.api_ = &api;
   return owner;
 }
@@ -96,8 +119,12 @@ ModuleOwner::~ModuleOwner() {
 
 absl::StatusOr<Function> ModuleOwner::function(const char *name) const {
   Function function = nullptr;
-  if (absl::Status status = api_->check(api_->moduleGetFunction(&function, module_, name), "moduleGetFunction"); !status.ok())
-    return absl::Status(status.code(), absl::StrFormat("kernel %s: %s", name, status.message()));
+  if (absl::Status status =
+          api_->check(api_->moduleGetFunction(&function, module_, name),
+                      "moduleGetFunction");
+      !status.ok())
+    return absl::Status(status.code(), absl::StrFormat("kernel %s: %s", name,
+                                                       status.message()));
   return function;
 }
 

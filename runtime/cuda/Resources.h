@@ -1,4 +1,5 @@
-// Owners of what the driver hands out; each frees in its destructor, in the context that is current then.
+// Owners of what the driver hands out; each frees in its destructor, in the
+// context that is current then.
 #pragma once
 
 #include <string>
@@ -14,14 +15,16 @@ class ContextOwner {
 public:
   static absl::StatusOr<ContextOwner> retain(const DriverApi &api, int ordinal);
   ContextOwner(ContextOwner &&other) noexcept
-      : api_(other.api_), device_(other.device_), context_(std::exchange(other.context_, nullptr)) {}
+      : api_(other.api_), device_(other.device_),
+        context_(std::exchange(other.context_, nullptr)) {}
   ContextOwner &operator=(ContextOwner &&) = delete;
   ~ContextOwner();
   Device device() const { return device_; }
   absl::Status makeCurrent() const;
 
 private:
-  ContextOwner(const DriverApi &api, Device device, Context context) : api_(&api), device_(device), context_(context) {}
+  ContextOwner(const DriverApi &api, Device device, Context context)
+      : api_(&api), device_(device), context_(context) {}
   const DriverApi *api_;
   Device device_;
   Context context_;
@@ -31,13 +34,16 @@ private:
 class DeviceBuffer {
 public:
   DeviceBuffer() = default;
-  static absl::StatusOr<DeviceBuffer> allocate(const DriverApi &api, uint64_t bytes);
+  static absl::StatusOr<DeviceBuffer> allocate(const DriverApi &api,
+                                               uint64_t bytes);
   DeviceBuffer(DeviceBuffer &&other) noexcept { *this = std::move(other); }
   DeviceBuffer &operator=(DeviceBuffer &&other) noexcept;
   ~DeviceBuffer();
   DevicePtr address() const { return address_; }
   uint64_t bytes() const { return bytes_; }
-  template <class T> T *as(uint64_t offset = 0) const { return reinterpret_cast<T *>(address_ + offset); }
+  template <class T> T *as(uint64_t offset = 0) const {
+    return reinterpret_cast<T *>(address_ + offset);
+  }
 
 private:
   const DriverApi *api_ = nullptr;
@@ -49,7 +55,8 @@ private:
 class MappedBuffer {
 public:
   MappedBuffer() = default;
-  static absl::StatusOr<MappedBuffer> allocate(const DriverApi &api, uint64_t bytes);
+  static absl::StatusOr<MappedBuffer> allocate(const DriverApi &api,
+                                               uint64_t bytes);
   MappedBuffer(MappedBuffer &&other) noexcept { *this = std::move(other); }
   MappedBuffer &operator=(MappedBuffer &&other) noexcept;
   ~MappedBuffer();
@@ -62,11 +69,13 @@ private:
   DevicePtr device_ = 0;
 };
 
-/// A module compiled from PTX by the driver; the error of a failed load carries the JIT's log.
+/// A module compiled from PTX by the driver; the error of a failed load carries
+/// the JIT's log.
 class ModuleOwner {
 public:
   ModuleOwner() = default;
-  static absl::StatusOr<ModuleOwner> load(const DriverApi &api, const std::string &ptx, std::string_view name);
+  static absl::StatusOr<ModuleOwner>
+  load(const DriverApi &api, const std::string &ptx, std::string_view name);
   ModuleOwner(ModuleOwner &&other) noexcept { *this = std::move(other); }
   ModuleOwner &operator=(ModuleOwner &&other) noexcept;
   ~ModuleOwner();

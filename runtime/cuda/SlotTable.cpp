@@ -7,7 +7,8 @@
 namespace grok::cuda {
 namespace {
 
-/// Each block writes its SM's number. Written by hand: it must load on every driver that loads a bundle.
+/// Each block writes its SM's number. Written by hand: it must load on every
+/// driver that loads a bundle.
 const std::string kSmIdPtx = R"(
 .version 7.0
 .target sm_80
@@ -29,33 +30,44 @@ const std::string kSmIdPtx = R"(
 
 } // namespace
 
-absl::StatusOr<std::vector<uint32_t>> readSmIds(const DriverApi &api, uint32_t smCount, uint32_t sharedBytes) {
-  absl::StatusOr<ModuleOwner> module = ModuleOwner::load(api, kSmIdPtx, "read_smid");
+absl::StatusOr<std::vector<uint32_t>>
+readSmIds(const DriverApi &api, uint32_t smCount, uint32_t sharedBytes) {
+  absl::StatusOr<ModuleOwner> module =
+      ModuleOwner::load(api, kSmIdPtx, "read_smid");
   if (!module.ok())
     return module.status();
   absl::StatusOr<Function> kernel = module->function("read_smid");
   if (!kernel.ok())
     return kernel.status();
-  absl::StatusOr<DeviceBuffer> out = DeviceBuffer::allocate(api, smCount * sizeof(uint32_t));
+  absl::StatusOr<DeviceBuffer> out =
+      DeviceBuffer::allocate(api, smCount * sizeof(uint32_t));
   if (!out.ok())
     return out.status();
-  // As much shared memory as a block may have, so that no two blocks share an SM.
-  GROK_CUDA_RETURN_IF_ERROR(api, functionSetAttribute, *kernel, kFunctionDynamicShared, int(sharedBytes));
+  // As much shared memory as a block may have, so that no two blocks share an
+  // SM.
+  GROK_CUDA_RETURN_IF_ERROR(api, functionSetAttribute, *kernel,
+                            kFunctionDynamicShared, int(sharedBytes));
   DevicePtr address = out->address();
   void *parameters[] = {&address};
-  GROK_CUDA_RETURN_IF_ERROR(api, launchCooperative, *kernel, smCount, 1, 1, 32, 1, 1, sharedBytes, nullptr, parameters);
+  GROK_CUDA_RETURN_IF_ERROR(api, launchCooperative, *kernel, smCount, 1, 1, 32,
+                            1, 1, sharedBytes, nullptr, parameters);
   std::vector<uint32_t> ids(smCount);
-  GROK_CUDA_RETURN_IF_ERROR(api, copyToHost, ids.data(), address, smCount * sizeof(uint32_t));
+  GROK_CUDA_RETURN_IF_ERROR(api, copyToHost, ids.data(), address,
+                            smCount * sizeof(uint32_t));
   std::sort(ids.begin(), ids.end());
   if (std::adjacent_find(ids.begin(), ids.end()) != ids.end())
-    return absl::InternalError("two blocks of one cooperative launch ran on the same SM");
+    return absl::InternalError(
+        "two blocks of one cooperative launch ran on the same SM");
   return ids;
 }
 
-absl::StatusOr<std::vector<uint32_t>> slotTable(const std::vector<uint32_t> &smIds, uint32_t slots) {
+absl::StatusOr<std::vector<uint32_t>>
+slotTable(const std::vector<uint32_t> &smIds, uint32_t slots) {
   if (smIds.size() < slots)
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the bundle was compiled for %d SMs, the GPU has %d; retarget it with grokc retarget", slots, smIds.size()));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the bundle was compiled for %d SMs, the GPU has %d; "
+                        "retarget it with grokc retarget",
+                        slots, smIds.size()));
   std::vector<uint32_t> table(smIds.back() + 1, ~0u);
   for (uint32_t slot = 0; slot < slots; ++slot)
     table[smIds[slot]] = slot;

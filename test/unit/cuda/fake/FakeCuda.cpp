@@ -1,0 +1,396 @@
+#include "test/unit/cuda/fake/FakeCuda.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "runtime/cuda/DriverApi.h"
+
+namespace {
+
+using namespace grok::cuda;
+using grok::abi::DecodeParams;
+using grok::test::FakeCuda;
+
+constexpr Result kInvalidValue = 1, kNotInitialized = 3, kNoContext = 201,
+                 kNotFound = 500;
+
+/// One of the settings by its name in GROK_FAKE_CUDA; null for none.
+template <class F> bool assign(FakeCuda &fake, std::string_view name, F value) {
+  const std::pair<const char *, int *> numbers[] = {
+      {"driver_version", &fake.driverVersion},
+      {"devices", &fake.devices},
+      {"major", &fake.major},
+      {"minor", &fake.minor},
+      {"sm_count", &fake.smCount},
+      {"shared_bytes", &fake.sharedBytes},
+      {"cooperative", &fake.cooperative},
+      {"fail_at", &fake.failAt},
+      {"fail_with", &fake.failWith},
+      {"jit_result", &fake.jitResult},
+      {"watchdog", &fake.watchdog},
+      {"silent", &fake.silent}};
+  for (auto [known, number] : numbers)
+    if (name == known) {
+      *number = int(value);
+      return true;
+    }
+  if (name == "free_megabytes") {
+    fake.freeMegabytes = value;
+    return true;
+  }
+  return false;
+}
+
+FakeCuda fromEnvironment() {
+  FakeCuda fake;
+  const char *text = std::getenv("GROK_FAKE_CUDA");
+  std::string_view rest = text ? text : "";
+  while (!rest.empty()) {
+    std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    size_t equals = std::min(item.find('='), item.size());
+    std::string value(item.substr(std::min(equals + 1, item.size())));
+    if (!assign(fake, item.substr(0, equals),
+                std::strtol(value.c_str(), nullptr, 10))) {
+      std::fprintf(stderr, "GROK_FAKE_CUDA: unknown setting %.*s\n",
+                   int(equals), item.data());
+      std::abort();
+    }
+  }
+  return fake;
+}
+
+FakeCuda &fake() {
+  static FakeCuda settings = fromEnvironment();
+  return settings;
+}
+
+struct Kernel {
+  std::string_view name;
+};
+Kernel kernels[] = {{"grok_decode"}, {"grok_fill"}, {"read_smid"}};
+
+std::map<DevicePtr, size_t> &memory() {
+  static std::map<DevicePtr, size_t> blocks;
+  return blocks;
+}
+bool initialized = false;
+thread_local bool current = false; // a context is current in this thread
+
+bool isAllocated(DevicePtr address, size_t bytes) {
+  auto block = memory().upper_bound(address);
+  if (block == memory().begin())
+    return false;
+  --block;
+  return address + bytes <= block->first + block->second;
+}
+
+/// Counts a call; its result if it fails before it does anything.
+Result enter(const char *call, bool needsContext) {
+  if (++fake().calls == fake().failAt) {
+    std::snprintf(fake().failed, sizeof fake().failed, "%s", call);
+    return fake().failWith;
+  }
+  if (!initialized && std::strcmp(call, "cuInit") != 0)
+    return kNotInitialized;
+  return needsContext && !current ? kNoContext : 0;
+}
+#define ENTER(needsContext)                                                    \
+  if (Result result = enter(__func__, needsContext))                           \
+  return result
+
+void decode(const DecodeParams &p) {
+  FakeCuda &f = fake();
+  ++f.decodes;
+  f.lastDecode = p;
+  if (f.silent)
+    return;
+  if (f.watchdog) {
+    p.status->code = grok::abi::kWatchdog;
+    p.status->phase = 5;
+    p.status->slot = 17;
+    p.status->layer = 2;
+    p.status->step = 9;
+    return;
+  }
+  for (uint32_t b = 0; b < p.rows; ++b) {
+    bool computes = p.start[b] < p.known[b];
+    for (uint32_t i = p.known[b]; computes && i < p.limit[b]; ++i)
+      p.ids[b * p.idStride + i] = int32_t(i);
+    p.status->rowLength[b] =
+        (computes ? p.limit[b] : p.known[b]) + f.extraLength;
+    float *logits = reinterpret_cast<float *>(p.arena + f.logitsOffset) +
+                    uint64_t(b) * f.vocab;
+    for (uint32_t v = 0; p.writeLogits && computes && v < f.vocab; ++v)
+      logits[v] = 1000.0f * float(b) + float(p.start[b]) + float(v) / 1024;
+  }
+  p.status->done = p.launchId;
+}
+
+} // namespace
+
+extern "C" {
+
+FakeCuda *grokFakeCuda() { return &fake(); }
+
+Result cuInit(unsigned) {
+  ENTER(false);
+  if (fake().devices == 0)
+    return kNoDevice;
+  initialized = true;
+  return 0;
+}
+
+Result cuDriverGetVersion(int *version) {
+  ENTER(false);
+  *version = fake().driverVersion;
+  return 0;
+}
+
+Result cuGetErrorName(Result result, const char **name) {
+  *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
+                                 : "CUDA_ERROR_OF_THE_STAND_IN";
+  return 0;
+}
+
+Result cuGetErrorString(Result, const char **text) {
+  *text = "as the test asked";
+  return 0;
+}
+
+Result cuDeviceGetCount(int *count) {
+  ENTER(false);
+  *count = fake().devices;
+  return 0;
+}
+
+Result cuDeviceGet(Device *device, int ordinal) {
+  ENTER(false);
+  *device = ordinal;
+  return 0;
+}
+
+Result cuDeviceGetName(char *name, int bytes, Device) {
+  ENTER(false);
+  std::snprintf(name, size_t(bytes), "Stand-In 9000");
+  return 0;
+}
+
+Result cuDeviceGetAttribute(int *value, Attribute attribute, Device) {
+  ENTER(false);
+  switch (attribute) {
+  case kClockRateKHz:
+    *value = 1980000;
+    return 0;
+  case kSmCount:
+    *value = fake().smCount;
+    return 0;
+  case kMemoryClockKHz:
+    *value = 3201000;
+    return 0;
+  case kMemoryBusBits:
+    *value = 6144;
+    return 0;
+  case kL2Bytes:
+    *value = 62914560;
+    return 0;
+  case kComputeMajor:
+    *value = fake().major;
+    return 0;
+  case kComputeMinor:
+    *value = fake().minor;
+    return 0;
+  case kCooperativeLaunch:
+    *value = fake().cooperative;
+    return 0;
+  case kSharedBytesPerBlock:
+    *value = fake().sharedBytes;
+    return 0;
+  }
+  return kInvalidValue;
+}
+
+Result cuDeviceTotalMem_v2(size_t *bytes, Device) {
+  ENTER(false);
+  *bytes = size_t(fake().memoryMegabytes) << 20;
+  return 0;
+}
+
+Result cuDevicePrimaryCtxRetain(Context *context, Device) {
+  ENTER(false);
+  ++fake().contexts;
+  *context = reinterpret_cast<Context>(&fake());
+  return 0;
+}
+
+Result cuDevicePrimaryCtxRelease_v2(Device) {
+  --fake().contexts;
+  return 0;
+}
+
+Result cuCtxSetCurrent(Context context) {
+  ENTER(false);
+  current = context != nullptr;
+  return 0;
+}
+
+Result cuMemGetInfo_v2(size_t *available, size_t *total) {
+  ENTER(true);
+  *available = size_t(fake().freeMegabytes) << 20;
+  *total = size_t(fake().memoryMegabytes) << 20;
+  return 0;
+}
+
+Result cuMemAlloc_v2(DevicePtr *address, size_t bytes) {
+  ENTER(true);
+  void *block = bytes ? std::calloc(bytes, 1) : nullptr;
+  if (!block)
+    return bytes ? kOutOfMemory : kInvalidValue;
+  *address = reinterpret_cast<DevicePtr>(block);
+  memory()[*address] = bytes;
+  ++fake().allocations;
+  fake().bytes += int64_t(bytes);
+  return 0;
+}
+
+Result cuMemFree_v2(DevicePtr address) {
+  auto block = memory().find(address);
+  if (!current || block == memory().end())
+    return current ? kInvalidValue : kNoContext;
+  --fake().allocations;
+  fake().bytes -= int64_t(block->second);
+  memory().erase(block);
+  std::free(reinterpret_cast<void *>(address));
+  return 0;
+}
+
+Result cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+  ENTER(true);
+  if (flags != kHostAllocMapped)
+    return kInvalidValue;
+  *address = std::calloc(bytes, 1);
+  ++fake().hostAllocations;
+  return 0;
+}
+
+Result cuMemFreeHost(void *address) {
+  if (!current)
+    return kNoContext;
+  std::free(address);
+  --fake().hostAllocations;
+  return 0;
+}
+
+Result cuMemHostGetDevicePointer_v2(DevicePtr *address, void *host, unsigned) {
+  ENTER(true);
+  *address = reinterpret_cast<DevicePtr>(host);
+  return 0;
+}
+
+Result cuMemcpyHtoD_v2(DevicePtr to, const void *from, size_t bytes) {
+  ENTER(true);
+  if (!isAllocated(to, bytes))
+    return kInvalidValue;
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return 0;
+}
+
+Result cuMemcpyDtoH_v2(void *to, DevicePtr from, size_t bytes) {
+  ENTER(true);
+  if (!isAllocated(from, bytes))
+    return kInvalidValue;
+  std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+  return 0;
+}
+
+Result cuMemsetD8_v2(DevicePtr to, unsigned char value, size_t bytes) {
+  ENTER(true);
+  if (!isAllocated(to, bytes))
+    return kInvalidValue;
+  std::memset(reinterpret_cast<void *>(to), value, bytes);
+  ++fake().clears;
+  fake().lastClear = bytes;
+  return 0;
+}
+
+Result cuModuleLoadDataEx(Module *module, const void *ptx, unsigned count,
+                          JitOption *options, void **values) {
+  ENTER(true);
+  bool decodes = std::strstr(static_cast<const char *>(ptx), "grok_decode");
+  if (decodes && fake().jitResult) {
+    for (unsigned i = 0; i < count; ++i)
+      if (options[i] == kJitErrorLog)
+        std::strcpy(static_cast<char *>(values[i]),
+                    "ptxas: line 7: what the compiler did not like");
+    return fake().jitResult;
+  }
+  ++fake().modules;
+  *module = reinterpret_cast<Module>(&fake().modules);
+  return 0;
+}
+
+Result cuModuleUnload(Module) {
+  if (!current)
+    return kNoContext;
+  --fake().modules;
+  return 0;
+}
+
+Result cuModuleGetFunction(Function *function, Module, const char *name) {
+  ENTER(true);
+  for (Kernel &kernel : kernels)
+    if (kernel.name == name) {
+      *function = reinterpret_cast<Function>(&kernel);
+      return 0;
+    }
+  return kNotFound;
+}
+
+Result cuFuncSetAttribute(Function, int attribute, int value) {
+  ENTER(true);
+  return attribute == kFunctionDynamicShared && value <= fake().sharedBytes
+             ? 0
+             : kInvalidValue;
+}
+
+Result cuLaunchKernel(Function function, unsigned, unsigned, unsigned,
+                      unsigned threads, unsigned, unsigned, unsigned, Stream,
+                      void **, void **) {
+  ENTER(true);
+  if (reinterpret_cast<Kernel *>(function)->name != "grok_fill" ||
+      threads != grok::abi::kFillThreads)
+    return kInvalidValue;
+  ++fake().fills;
+  return 0;
+}
+
+Result cuLaunchCooperativeKernel(Function function, unsigned blocks, unsigned,
+                                 unsigned, unsigned, unsigned, unsigned,
+                                 unsigned sharedBytes, Stream,
+                                 void **parameters) {
+  ENTER(true);
+  if (int(blocks) != fake().smCount || int(sharedBytes) > fake().sharedBytes)
+    return kInvalidValue;
+  if (reinterpret_cast<Kernel *>(function)->name == "grok_decode") {
+    decode(*static_cast<const DecodeParams *>(parameters[0]));
+    return 0;
+  }
+  // The numbers of SMs have gaps and come in no order.
+  uint32_t *out = *static_cast<uint32_t **>(parameters[0]);
+  for (unsigned i = 0; i < blocks; ++i)
+    out[i] = 2 * (blocks - 1 - i) + 1;
+  return 0;
+}
+
+#ifndef GROK_FAKE_CUDA_OLD // a driver from before this function
+Result cuCtxSynchronize() {
+  ENTER(true);
+  return 0;
+}
+#endif
+
+} // extern "C"
