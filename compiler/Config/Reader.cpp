@@ -55,7 +55,12 @@ std::string ConfigReader::pointerTo(const std::string &name) const {
 }
 
 std::string ConfigReader::place(const std::string &name) const {
-  return document_.place(pointerTo(name));
+  if (object_ && object_->contains(name))
+    return document_.place(pointerTo(name));
+  // A key that is missing is missing from its object; the root's begins the
+  // file.
+  return pointer_.empty() ? absl::StrCat(document_.file, ":1")
+                          : document_.place(pointer_);
 }
 
 std::string ConfigReader::path(const std::string &name) const {
@@ -213,9 +218,9 @@ absl::Status ConfigReader::finish() {
        absl::StrCat("unknown key with value ",
                     json::describe(object_->at(*unknown))),
        near.empty()
-           ? "only keys that are compiled or known to mean nothing for "
-             "inference; remove it if it means nothing"
-           : absl::StrCat("perhaps '", near, "'; correct or remove it"));
+           ? "a known one; remove it if inference does not depend on it"
+           : absl::StrCat("a known one, perhaps '", near,
+                          "'; correct or remove it"));
   return status_;
 }
 

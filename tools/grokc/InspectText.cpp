@@ -98,9 +98,13 @@ void printExperts(std::ostream &out, const Json &r) {
         100 * e["pruning_touches"].get<double>());
 }
 
-void printBytes(std::ostream &out, const Json &bytes) {
+/// A row of a table of bytes per bank; what they belong to comes last, since
+/// its width varies.
+void printBytes(std::ostream &out, const Json &bytes, const std::string &what) {
+  out << " ";
   for (const Json &b : bytes)
     out << absl::StrFormat(" %13s", grouped(b));
+  out << "  " << what << "\n";
 }
 
 void printBanks(std::ostream &out, const Json &r) {
@@ -113,23 +117,23 @@ void printBanks(std::ostream &out, const Json &r) {
     out << absl::StrFormat("  %4d %16s %16s %16s\n", i, grouped(s["offset"]),
                            grouped(s["bytes"]), grouped(s["used_bytes"]));
   }
-  out << "\n  bytes of each expert in banks 0 ..\n  expert group\n";
-  for (const Json &e : b["experts"]) {
-    out << absl::StrFormat("  %6s %5s", text(e["expert"]), text(e["group"]));
-    printBytes(out, e["bytes"]);
-    out << "\n";
-  }
+  out << "\n  bytes of each expert in banks 0 ..\n";
+  for (const Json &e : b["experts"])
+    printBytes(out, e["bytes"],
+               absl::StrCat("expert ", text(e["expert"]), ", group ",
+                            text(e["group"])));
   if (!b["classes"].empty())
     out << "\n  bytes of each hash class in banks 0 ..\n";
   for (size_t i = 0; i < std::min(b["classes"].size(), kMaxRows); ++i) {
     const Json &c = b["classes"][i];
     auto experts = c["experts"].get<Numbers>();
-    out << absl::StrFormat(
-        "  class %s (%s)", ranges(c["classes"].get<Numbers>()),
-        experts.empty() ? "dropped" : absl::StrCat("expert ", ranges(experts)));
-    printBytes(out, c["bytes"]);
-    out << "\n";
+    printBytes(out, c["bytes"],
+               absl::StrCat("class ", ranges(c["classes"].get<Numbers>()),
+                            experts.empty() ? ": dropped"
+                                            : ": expert " + ranges(experts)));
   }
+  if (b["classes"].size() > kMaxRows)
+    out << "  ... all of them with --json\n";
 }
 
 void printCollisions(std::ostream &out, const Json &r) {
@@ -166,18 +170,48 @@ void printMemory(std::ostream &out, const Json &r) {
                          grouped(m["kv_reserve_bytes"]));
 }
 
-/// Whatever members the prediction has, a line a leaf.
-void printTree(std::ostream &out, const Json &value, const std::string &name,
-               size_t depth) {
-  std::string indent(2 * depth, ' ');
-  if (!value.is_structured() || value.empty()) {
-    out << absl::StrFormat("%s%-*s %s\n", indent, int(32 - indent.size()), name,
-                           text(value));
+/// The best or worst case of a prediction: "123.4 us (3 experts; head 1.0,
+/// ...)".
+std::string outcome(const Json &o) {
+  std::string terms;
+  if (o.contains("terms") && o["terms"].is_object())
+    for (const auto &[name, us] : o["terms"].items())
+      if (us.is_number() && us != 0.0)
+        absl::StrAppend(&terms, terms.empty() ? "" : ", ",
+                        name.substr(0, name.rfind("_us")), " ",
+                        absl::StrFormat("%.1f", us.get<double>()));
+  return absl::StrFormat("%12.1f us, experts of a layer %s: %s",
+                         o["us"].get<double>(), text(o["experts"]), terms);
+}
+
+bool isOutcome(const Json &o) {
+  return o.is_object() && o.contains("us") && o["us"].is_number() &&
+         o.contains("experts");
+}
+
+/// Latency, best and worst over all routing outcomes. The manifest's reader
+/// does not know the prediction's members, so they are checked here.
+void printPrediction(std::ostream &out, const Json &p) {
+  if (!p.is_object() || !p.contains("predictions") ||
+      !p["predictions"].is_array()) {
+    out << "\nprediction   " << p.dump() << "\n";
     return;
   }
-  out << indent << name << "\n";
-  for (const auto &[key, member] : value.items())
-    printTree(out, member, key, depth + 1);
+  out << "\nprediction   best and worst over all routing outcomes\n";
+  for (const Json &one : p["predictions"]) {
+    if (!one.is_object() || !one.contains("best") || !one.contains("worst") ||
+        !isOutcome(one["best"]) || !isOutcome(one["worst"])) {
+      out << "  " << one.dump() << "\n";
+      continue;
+    }
+    out << absl::StrFormat("  %s, batch %s, context %s, %s new\n",
+                           text(one.value("scope", Json("?"))),
+                           text(one.value("batch", Json())),
+                           text(one.value("context", Json())),
+                           text(one.value("generated", Json())));
+    out << "    best  " << outcome(one["best"]) << "\n";
+    out << "    worst " << outcome(one["worst"]) << "\n";
+  }
 }
 
 void printFiles(std::ostream &out, const Json &r) {
@@ -203,8 +237,7 @@ std::string inspectText(const nlohmann::json &report) {
   printBanks(out, report);
   printCollisions(out, report);
   printMemory(out, report);
-  out << "\n";
-  printTree(out, report["prediction"], "prediction", 0);
+  printPrediction(out, report["prediction"]);
   printFiles(out, report);
   return out.str();
 }

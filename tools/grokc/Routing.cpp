@@ -159,7 +159,7 @@ Action addRouting(CLI::App &app) {
   auto args = std::make_shared<Arguments>();
   CLI::App *c = app.add_subcommand(
       "routing",
-      "Show which experts are reached, and the load on experts and groups");
+      "Show the reach of the hash and the load of experts and groups");
   c->add_option("--config", args->config,
                 "config.json, or the directory that holds it")
       ->type_name("DIR|FILE");
