@@ -60,7 +60,8 @@ class Machine:
                        f"{out if prefix else ''}".rstrip())
         if code != 0:
             lines = (err or out).strip().splitlines() or ["no message"]
-            raise Failure(f"exit {code}: {next((l for l in lines if l.startswith('error:')), lines[-1])}")
+            message = next((line for line in lines if line.startswith("error: ")), lines[-1])
+            raise Failure(f"{message.removeprefix('error: ')} (exit {code})")
         return out + err if prefix else out
 
     def replay(self, bundle, script, logits=True, device=None, prefix=()):
