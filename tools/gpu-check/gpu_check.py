@@ -67,7 +67,7 @@ def run_checks(machine, args, selected):
 def print_table(results, out):
     words = {True: "ok", False: "FAIL", None: "-"}
     for r in sorted(results, key=lambda r: r.ok is False):  # failures last, near the count
-        print(f"{r.what:<42} {r.value:<23} {r.limit:<8} {words[r.ok]}".rstrip(), file=out)
+        print(f"{r.what:<40} {r.value:<22} {r.limit:<7} {words[r.ok]}".rstrip(), file=out)
     passed, failed = (sum(r.ok is ok for r in results) for ok in (True, False))
     print(f"{passed} passed, {failed} failed", file=out)
     return failed == 0 and passed > 0
