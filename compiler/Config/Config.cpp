@@ -377,6 +377,7 @@ absl::StatusOr<ParsedConfig> parseConfig(std::string_view text,
   absl::StatusOr<json::Document> document = json::parse(text, file);
   if (!document.ok())
     return document.status();
+  document->lines.emplace("", 1); // where a key is missing from
   absl::StatusOr<ModelConfig> model = ModelReader(*document).read(gelu);
   if (!model.ok())
     return model.status();

@@ -55,12 +55,9 @@ std::string ConfigReader::pointerTo(const std::string &name) const {
 }
 
 std::string ConfigReader::place(const std::string &name) const {
-  if (object_ && object_->contains(name))
-    return document_.place(pointerTo(name));
-  // A key that is missing is missing from its object; the root's begins the
-  // file.
-  return pointer_.empty() ? absl::StrCat(document_.file, ":1")
-                          : document_.place(pointer_);
+  // A key that is missing is missing from its object.
+  bool there = object_ && object_->contains(name);
+  return document_.place(there ? pointerTo(name) : pointer_);
 }
 
 std::string ConfigReader::path(const std::string &name) const {

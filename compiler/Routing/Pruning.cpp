@@ -38,6 +38,7 @@ absl::StatusOr<std::vector<uint64_t>> parseHistogram(std::string_view text,
   absl::StatusOr<json::Document> document = json::parse(text, file);
   if (!document.ok())
     return document.status();
+  document->lines.emplace("", 1); // where a key is missing from
   json::ObjectReader in(*document, "");
   std::vector<uint64_t> histogram;
   const nlohmann::json *list = in.member("histogram");

@@ -231,6 +231,7 @@ absl::StatusOr<Target> parseTarget(std::string_view text,
   absl::StatusOr<json::Document> document = json::parse(text, file);
   if (!document.ok())
     return document.status();
+  document->lines.emplace("", 1); // where a field is missing from
   return Reader(*document).read();
 }
 

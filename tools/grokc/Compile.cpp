@@ -143,11 +143,9 @@ absl::StatusOr<CompileRequest> readRequest(const Arguments &args) {
       return word.status();
     gelu = *word;
   }
-  absl::StatusOr<Target> target = findTarget(args.target);
+  absl::StatusOr<Target> target = flagTarget(args.target);
   if (!target.ok())
-    return absl::Status(
-        target.status().code(),
-        absl::StrCat("--target: ", std::string(target.status().message())));
+    return target.status();
   request.target = *std::move(target);
   absl::StatusOr<ParsedConfig> config = readConfig(args.config, gelu);
   if (!config.ok())

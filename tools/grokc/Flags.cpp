@@ -40,6 +40,16 @@ absl::StatusOr<double> flagNumber(const std::string &flag,
   return value;
 }
 
+absl::StatusOr<Target> flagTarget(const std::string &text) {
+  absl::StatusOr<Target> target = findTarget(text);
+  if (target.ok())
+    return target;
+  std::string message(target.status().message());
+  bool placed = !text.empty() && message.compare(0, text.size(), text) == 0;
+  return absl::Status(target.status().code(),
+                      absl::StrCat(placed ? "" : "--target: ", message));
+}
+
 absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
                                           std::string &directory) {
   WeightsRecipe recipe;

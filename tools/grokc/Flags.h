@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/Target/Target.h"
 #include "runtime/bundle/Bundle.h"
 #include "runtime/bundle/Names.h"
 
@@ -39,6 +40,10 @@ absl::StatusOr<Enum> flagWord(const std::string &flag, const std::string &text,
   }
   return badFlag(flag, text, absl::StrJoin(names, " or "));
 }
+
+/// --target: a shipped target or a description. What is wrong inside a
+/// description is placed there.
+absl::StatusOr<Target> flagTarget(const std::string &text);
 
 /// --weights: a directory, "none" or "synthetic:SEED"; `directory` is set for a
 /// directory.

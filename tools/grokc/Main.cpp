@@ -28,7 +28,7 @@ int report(const absl::Status &status) {
 /// The parser's messages begin with a capital; ours don't.
 std::string lowerStart(std::string message) {
   if (message.size() > 1 &&
-      std::islower(static_cast<unsigned char>(message[1])))
+      !std::isupper(static_cast<unsigned char>(message[1])))
     message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
   while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
     message.pop_back();

@@ -29,11 +29,9 @@ absl::Status retargetCommand(const Arguments &args) {
   }
   // Without either, findTarget's error lists the targets.
   if (!args.target.empty() || args.banks.empty()) {
-    absl::StatusOr<Target> target = findTarget(args.target);
+    absl::StatusOr<Target> target = flagTarget(args.target);
     if (!target.ok())
-      return absl::Status(
-          target.status().code(),
-          absl::StrCat("--target: ", std::string(target.status().message())));
+      return target.status();
     request.target = *std::move(target);
   }
   return retarget(request, consoleHooks());

@@ -1,10 +1,10 @@
-"""Runs grokc on configs that it must reject and prints what it says.
+"""Runs a tool on JSON files that it must reject and prints what it says.
 
-usage: reject.py GROKC BASE OUT CASE...
+usage: reject.py BASE OUT CASE... -- COMMAND...
 
-A case edits BASE's config.json: `key=JSON` sets a key, `-key` removes one, several edits are joined by `&`. `a.b=JSON`
-sets a key of the object `a`. Edited keys come first, so that the first edit is in line 2 of the file. grokc must exit
-with 1 and say one line.
+A case edits the object in the file BASE into OUT, which COMMAND reads: `key=JSON` sets a key, `-key` removes one, several
+edits are joined by `&`. `a.b=JSON` sets a key of the object `a`. Edited keys come first, so that the first edit is in
+line 2 of the file. COMMAND must exit with 1 and say one line.
 """
 import json
 import os
@@ -29,13 +29,15 @@ def edit(config, case):
     return {**first, **{k: v for k, v in config.items() if k not in first}}
 
 
-grokc, base, out, *cases = sys.argv[1:]
+split = sys.argv.index("--")
+base, out, *cases = sys.argv[1:split]
+command = sys.argv[split + 1 :]
 for case in cases:
-    with open(os.path.join(base, "config.json")) as f:
-        config = edit(json.load(f), case)
+    with open(base) as f:
+        changed = edit(json.load(f), case)
     with open(out, "w") as f:
-        json.dump(config, f, indent=2)
-    run = subprocess.run([grokc, "routing", "--config", out], capture_output=True, text=True)
+        json.dump(changed, f, indent=2)
+    run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 1 or run.stdout or run.stderr.count("\n") != 1:
         sys.exit(f"{case}: exit {run.returncode}, {run.stdout!r}, {run.stderr!r}")
-    print(run.stderr.replace(out, "config.json"), end="")
+    print(run.stderr.replace(out, os.path.basename(base)), end="")
