@@ -129,29 +129,61 @@ template <class B> GROK_DEVICE void attentionTask(B &block, uint32_t b, uint32_t
   float *scores = q + kGroup * kHeadDim;       // [group][64], then probabilities
   float *summary = scores + kGroup * kKvPositions; // [group][max, sum]
   float *outputs = summary + kGroup * 2;       // [part][group][dh]
+  float *newKey = outputs + (kConsumers / kHeadDim) * kGroup * kHeadDim; // [dh]
+  float *valueRows = newKey + kHeadDim;        // [64][dh]
+
+  // Keys (in the form in which they are multiplied) and values (in rows) of earlier positions depend on nothing in this
+  // layer: they are on their way while the queries are awaited.
+  uint32_t p = block.tid / 8, part = block.tid % 8; // 8 threads a position, each every 8th vector of the head
+  constexpr uint32_t kVectors = (kHeadDim + 8 * Kv::kVector - 1) / (8 * Kv::kVector);
+  float k[kVectors][Kv::kVector];
+#pragma unroll
+  for (uint32_t j = 0; j < kVectors; ++j) {
+    uint32_t at = (part + 8 * j) * Kv::kVector;
+    if (p < count && p != fresh && at < kHeadDim)
+      Kv::loadVector(keys + (p * kHeadDim + at) * Kv::kBytes, k[j]);
+  }
+  constexpr uint32_t kVectorsPerRow = kHeadDim / Kv::kVector;
+  constexpr uint32_t kValueVectors = (kKvPositions * kVectorsPerRow + kConsumers - 1) / kConsumers;
+  float v[kValueVectors][Kv::kVector];
+#pragma unroll
+  for (uint32_t j = 0; j < kValueVectors; ++j) {
+    uint32_t at = block.tid + j * kConsumers;
+    if (at / kVectorsPerRow < count && at / kVectorsPerRow != fresh)
+      Kv::loadVector(values + at * (Kv::kVector * Kv::kBytes), v[j]);
+  }
 
   block.sync(); // the scratch of the task before has been read
-  for (uint32_t i = block.tid; i < kGroup * kHeadDim; i += kConsumers)
-    q[i] = await(block, queryWords(block, b) + kvHead * kGroup * kHeadDim + i, block.epoch(), Phase::kAttention);
+  forEachWord(block, queryWords(block, b) + kvHead * kGroup * kHeadDim, kGroup * kHeadDim, Phase::kAttention,
+              [&](uint32_t i, float x) { q[i] = x; });
+  if (fresh < kKvPositions) {
+    forEachWord(block, freshKey, kHeadDim, Phase::kAttention, [&](uint32_t i, float x) { newKey[i] = x; });
+    forEachWord(block, freshValue, kHeadDim, Phase::kAttention, [&](uint32_t i, float x) { valueRows[fresh * kHeadDim + i] = x; });
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < kValueVectors; ++j) {
+    uint32_t at = block.tid + j * kConsumers;
+    if (at / kVectorsPerRow < count && at / kVectorsPerRow != fresh)
+#pragma unroll
+      for (uint32_t i = 0; i < Kv::kVector; ++i)
+        valueRows[at * Kv::kVector + i] = v[j][i];
+  }
   block.sync();
 
-  { // Scores: 8 threads a position, each every 8th vector of the head.
-    uint32_t p = block.tid / 8, part = block.tid % 8;
+  { // Scores
     float dot[kGroup] = {};
-    for (uint32_t d = part * Kv::kVector; d < kHeadDim && p < count; d += 8 * Kv::kVector) {
-      float k[Kv::kVector];
-      if (p == fresh) {
 #pragma unroll
-        for (uint32_t i = 0; i < Kv::kVector; ++i)
-          k[i] = await(block, freshKey + d + i, block.epoch(), Phase::kAttention);
-      } else {
-        Kv::loadVector(keys + (p * kHeadDim + d) * Kv::kBytes, k);
+    for (uint32_t j = 0; j < kVectors; ++j) {
+      uint32_t at = (part + 8 * j) * Kv::kVector;
+      if (p >= count || at >= kHeadDim)
+        break;
+#pragma unroll
+      for (uint32_t i = 0; i < Kv::kVector; ++i) {
+        float key = p == fresh ? newKey[at + i] : k[j][i];
+#pragma unroll
+        for (uint32_t g = 0; g < kGroup; ++g)
+          dot[g] = ptx::fma(q[g * kHeadDim + at + i], key, dot[g]);
       }
-#pragma unroll
-      for (uint32_t g = 0; g < kGroup; ++g)
-#pragma unroll
-        for (uint32_t i = 0; i < Kv::kVector; ++i)
-          dot[g] = ptx::fma(q[g * kHeadDim + d + i], k[i], dot[g]);
     }
     float temperature = 1;
     if (M::kTemperatureLength > 0 && position > M::kTemperatureLength)
@@ -192,27 +224,26 @@ template <class B> GROK_DEVICE void attentionTask(B &block, uint32_t b, uint32_t
   block.sync();
 
   constexpr uint32_t kParts = kConsumers / kHeadDim; // groups of dh threads, each every kParts-th position
-  uint32_t d = block.tid % kHeadDim, part = block.tid / kHeadDim;
-  if (part < kParts) {
+  const uint32_t d = block.tid % kHeadDim, group = block.tid / kHeadDim;
+  if (group < kParts) {
     float out[kGroup] = {};
-    for (uint32_t p = part; p < count; p += kParts) {
-      float v = p == fresh ? await(block, freshValue + d, block.epoch(), Phase::kAttention)
-                           : Kv::load(values + (p * kHeadDim + d) * Kv::kBytes);
+    for (uint32_t p = group; p < count; p += kParts) {
+      float x = valueRows[p * kHeadDim + d];
 #pragma unroll
       for (uint32_t g = 0; g < kGroup; ++g)
-        out[g] = ptx::fma(scores[g * kKvPositions + p], v, out[g]);
+        out[g] = ptx::fma(scores[g * kKvPositions + p], x, out[g]);
     }
 #pragma unroll
     for (uint32_t g = 0; g < kGroup; ++g)
-      outputs[(part * kGroup + g) * kHeadDim + d] = out[g];
+      outputs[(group * kGroup + g) * kHeadDim + d] = out[g];
   }
   block.sync();
   for (uint32_t i = block.tid; i < kGroup * kHeadDim; i += kConsumers) {
     uint32_t g = i / kHeadDim;
     float sum = 0;
 #pragma unroll
-    for (uint32_t part = 0; part < kParts; ++part)
-      sum += outputs[part * kGroup * kHeadDim + i];
+    for (uint32_t other = 0; other < kParts; ++other)
+      sum += outputs[other * kGroup * kHeadDim + i];
     uint64_t *words = partialWords(block, b, kvHead * kGroup + g, kvBlock);
     publish(words + 2 + i % kHeadDim, sum, block.epoch());
     if (i % kHeadDim < 2)
@@ -234,6 +265,24 @@ template <class B> GROK_DEVICE void attentionPhase(B &block) {
   }
 }
 
+/// One block's maximum, sum and output of dimension d, asked for at once.
+template <class B> GROK_DEVICE void awaitPartial(B &block, const uint64_t *words, uint32_t d, float &m, float &l, float &o) {
+  const uint32_t epoch = block.epoch();
+  uint64_t top, sum, out;
+  uint32_t since = 0;
+  for (uint32_t polls = 1;; ++polls) {
+    top = ptx::loadRelaxed(words);
+    sum = ptx::loadRelaxed(words + 1);
+    out = ptx::loadRelaxed(words + 2 + d);
+    if ((wordEpoch(top) == epoch && wordEpoch(sum) == epoch && wordEpoch(out) == epoch) ||
+        (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, Phase::kMerge)))
+      break;
+  }
+  m = wordValue(top);
+  l = wordValue(sum);
+  o = wordValue(out);
+}
+
 /// Merges the blocks' partial outputs of one row and query head: out = sum_i e^(m_i - m) o_i / sum_i e^(m_i - m) l_i.
 template <class B> GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
   constexpr uint32_t kHeadDim = B::Model::kHeadDim, kParts = kConsumers / kHeadDim;
@@ -243,10 +292,8 @@ template <class B> GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t hea
   block.sync(); // the scratch of the task before has been read
   if (part < kParts) {
     for (uint32_t i = part; i <= block.position(b) / kKvPositions; i += kParts) {
-      const uint64_t *words = partialWords(block, b, head, i);
-      float m = await(block, words, block.epoch(), Phase::kMerge);
-      float l = await(block, words + 1, block.epoch(), Phase::kMerge);
-      float o = await(block, words + 2 + d, block.epoch(), Phase::kMerge);
+      float m, l, o;
+      awaitPartial(block, partialWords(block, b, head, i), d, m, l, o);
       float newTop = m > top ? m : top;
       float keep = exp(top - newTop), add = exp(m - newTop);
       sum = ptx::fma(sum, keep, l * add);
@@ -291,18 +338,13 @@ template <class B> GROK_DEVICE void attnOutPhase(B &block, RingReader<B> &ring) 
   using M = typename B::Model;
   using P = typename B::Plan;
   uint64_t *y = block.template region<uint64_t>(Region::kYAttn) + block.parity() * P::kMaxBatch * M::kHidden;
-  Operand<B> operand = Operand<B>::of(block);
   bool staged = false;
   matvec<P::kMaxAttnOutTiles>(
       block, ring, P::kMatrixAttnOut, (B::kAttnWidth + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kAttnOut,
       [&](uint32_t k0, uint32_t count) {
         for (uint32_t b = 0; b < block.params.rows; ++b)
           if (block.rowActive(b))
-            for (uint32_t k = block.tid; k < count; k += kConsumers)
-              operand.store(b, k,
-                            k0 + k < B::kAttnWidth
-                                ? await(block, attnWords(block, b) + k0 + k, block.epoch(), Phase::kAttnOut)
-                                : 0.0f);
+            stageWords(block, attnWords(block, b), B::kAttnWidth, b, k0, count, Phase::kAttnOut);
       },
       [&](Output out, float value, float) {
         uint32_t row = out.tile * kTileRows + out.r;

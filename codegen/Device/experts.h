@@ -244,15 +244,12 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   uint64_t *y = block.template region<uint64_t>(Region::kYMoe) + block.parity() * P::kMaxBatch * M::kHidden;
   float *sums = block.downSums(); // [tile of the slot][row][8]
   uint32_t rows = block.params.rows;
-  Operand<B> operand = Operand<B>::of(block);
   for (uint32_t i = block.tid; i < P::kMaxDownTiles * rows * kTileRows; i += kConsumers)
     sums[i] = 0;
 
   // Rows that don't use the expert keep whatever the operand held: their outputs are not used.
   auto stage = [&](uint32_t k0, uint32_t count, uint32_t b, uint32_t offset, uint32_t width) {
-    for (uint32_t k = block.tid; k < count; k += kConsumers)
-      operand.store(b, k,
-                    k0 + k < width ? await(block, actWords(block, b) + offset + k0 + k, block.epoch(), Phase::kDown) : 0.0f);
+    stageWords(block, actWords(block, b) + offset, width, b, k0, count, Phase::kDown);
   };
   auto publishRow = [&](Output out, float value) {
     uint32_t row = out.tile * kTileRows + out.r;

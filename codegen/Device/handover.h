@@ -26,6 +26,47 @@ template <class B> GROK_DEVICE float await(B &block, const uint64_t *word, uint3
   return wordValue(v);
 }
 
+/// This thread's words first, first + 512, ... below `end`, all asked for at once and the stale ones again until none is:
+/// one trip to L2 instead of one a word. Values past the end are 0.
+template <uint32_t kCount, class B>
+GROK_DEVICE void awaitMany(B &block, const uint64_t *words, uint32_t first, uint32_t end, Phase phase, float (&value)[kCount]) {
+  const uint32_t epoch = block.epoch();
+  uint64_t word[kCount];
+#pragma unroll
+  for (uint32_t j = 0; j < kCount; ++j)
+    word[j] = first + j * kConsumers < end ? ptx::loadRelaxed(words + first + j * kConsumers) : makeWord(0, epoch);
+  uint32_t since = 0;
+  for (uint32_t polls = 1;; ++polls) {
+    bool stale = false;
+#pragma unroll
+    for (uint32_t j = 0; j < kCount; ++j)
+      stale |= wordEpoch(word[j]) != epoch;
+    if (!stale || (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, phase)))
+      break;
+#pragma unroll
+    for (uint32_t j = 0; j < kCount; ++j)
+      if (wordEpoch(word[j]) != epoch)
+        word[j] = ptx::loadRelaxed(words + first + j * kConsumers);
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < kCount; ++j)
+    value[j] = wordValue(word[j]);
+}
+
+/// Calls use(i, value) for every one of this thread's words below `end`, a few in flight at a time.
+template <class B, class Use>
+GROK_DEVICE void forEachWord(B &block, const uint64_t *words, uint32_t end, Phase phase, Use use) {
+  constexpr uint32_t kInFlight = 4;
+  for (uint32_t first = block.tid; first < end; first += kInFlight * kConsumers) {
+    float value[kInFlight];
+    awaitMany(block, words, first, end, phase, value);
+#pragma unroll
+    for (uint32_t j = 0; j < kInFlight; ++j)
+      if (first + j * kConsumers < end)
+        use(first + j * kConsumers, value[j]);
+  }
+}
+
 /// The value of a word that this thread, or one it has synchronised with, has awaited before.
 GROK_DEVICE float arrived(const uint64_t *word) { return wordValue(ptx::loadRelaxed(word)); }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/Device/residual.h"
-#include "runtime/bundle/Synthetic.h"
+#include "runtime/bundle/Sampling.h"
 
 namespace grok::device {
 
@@ -27,11 +27,21 @@ GROK_DEVICE Candidate bestOfWarp(Candidate c) {
   return c;
 }
 
+/// -log(u), for u up to 1 - 2^-24, where the hardware's logarithm has no digits left.
+GROK_DEVICE float negativeLog(float u) {
+  float d = 1.0f - u;
+  if (d > 0.1f)
+    return -ptx::log2Approx(u) * 0.693147182f;
+  float p = 1.0f / 8;
+#pragma unroll
+  for (uint32_t n = 7; n > 0; --n)
+    p = ptx::fma(p, d, 1.0f / n);
+  return p * d;
+}
+
 /// Gumbel noise of one token of one position: the largest logit / T + noise is a sample of the softmax.
-GROK_DEVICE float gumbel(uint64_t seed, uint32_t position, uint32_t token) {
-  float u = (float(synthetic::uniform24(seed ^ uint64_t(position) << 32, token)) + 0.5f) * (1.0f / 16777216.0f);
-  float e = -ptx::log2Approx(u) * 0.693147182f;
-  return -ptx::log2Approx(e) * 0.693147182f;
+GROK_DEVICE float gumbel(uint64_t key, uint32_t token) {
+  return -ptx::log2Approx(negativeLog(sampling::uniform(key, token))) * 0.693147182f;
 }
 
 /// Words {score}, {id} of one slot's best token of one row.
@@ -61,7 +71,7 @@ template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring
           block.template region<float>(Region::kLogits)[uint64_t(out.row) * M::kVocab + id] = logit;
         float score = logit;
         if (block.params.inverseTemperature > 0) {
-          float noise = gumbel(block.params.seed, block.position(out.row), id);
+          float noise = gumbel(sampling::noiseKey(block.params.seed, block.position(out.row) + 1), id);
           score = ptx::fma(logit, block.params.inverseTemperature, noise);
         }
         Candidate c{score, int32_t(id)};

@@ -3,6 +3,7 @@
 // halves, so that the second 16-bit value costs nothing.
 #pragma once
 
+#include "codegen/Device/handover.h"
 #include "codegen/Device/ring.h"
 
 namespace grok::device {
@@ -25,6 +26,17 @@ template <class B> struct Operand {
   }
 };
 
+/// Stores words [k0, k0 + count) of a row's `width` as the operand of that row, zero past the end.
+template <class B>
+GROK_DEVICE void stageWords(B &block, const uint64_t *words, uint32_t width, uint32_t row, uint32_t k0, uint32_t count,
+                            Phase phase) {
+  Operand<B> operand = Operand<B>::of(block);
+  uint32_t left = width - k0 < count ? width - k0 : count;
+  forEachWord(block, words + k0, left, phase, [&](uint32_t k, float x) { operand.store(row, k, x); });
+  for (uint32_t k = left + block.tid; k < count; k += kConsumers)
+    operand.store(row, k, 0);
+}
+
 /// Where the outputs of one tile group go: thread t < tiles * rows * 8 holds output (tile, row, r), r fastest.
 struct Output {
   uint32_t tile; // of the matrix
@@ -44,7 +56,9 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix, uint32_t
   using Plan = typename B::Plan;
   constexpr uint32_t kStride = Operand<B>::kStride;
   constexpr uint32_t kTiles = kMaxTiles < kGroupTiles ? (kMaxTiles > 0 ? kMaxTiles : 1) : kGroupTiles;
-  constexpr uint32_t kStepUnroll = Plan::kSm >= 90 ? 4 : 1; // sm_80's longer wait sequences would spill
+  constexpr uint32_t kSteps = Plan::kBlockSteps / kWarps; // of a warp in a K block
+  constexpr bool kCache = Plan::kPlanes == 1 && kSteps <= 4 && kTiles <= 4 && Plan::kSm >= 90; // else it would spill
+  constexpr uint32_t kCached = kCache ? kSteps : 1;
   const abi::Extent extent = block.extent(matrix);
   uint32_t fragment = 0;
 
@@ -63,25 +77,44 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix, uint32_t
         block.sync();
         staged = true;
       }
+      // The warp's part of the operand serves every tile: it is read once where it fits the registers.
+      uint32_t a[kCached][8] = {};
+      auto loadOperand = [&](uint32_t (&to)[8], uint32_t s) {
+        uint32_t x = operand + (group4 * kStride + s * kTileK + pair) * 2;
+#pragma unroll
+        for (uint32_t h = 0; h < 4; ++h) {
+          to[2 * h] = group4 < rows ? ptx::loadShared4(x + h * 16) : 0;
+          if constexpr (Plan::kPlanes == 2)
+            to[2 * h + 1] = group4 < rows ? ptx::loadShared4(x + h * 16 + Plan::kMaxBatch * kStride * 2) : 0;
+        }
+      };
+      if constexpr (kCache) {
+#pragma unroll
+        for (uint32_t i = 0; i < kCached; ++i)
+          if (block.warp + i * kWarps < count)
+            loadOperand(a[i], block.warp + i * kWarps);
+      }
 #pragma unroll
       for (uint32_t j = 0; j < kTiles; ++j) {
         if (j >= tiles)
           break;
-#pragma unroll kStepUnroll
-        for (uint32_t s = block.warp; s < count; s += kWarps) {
-          ptx::U4 w = ring.fragment(block, fragment + j * count + s, phase);
-          uint32_t x = operand + (group4 * kStride + s * kTileK + pair) * 2;
-          uint32_t a[8] = {};
-          if (group4 < rows) {
+        if constexpr (kCache) {
 #pragma unroll
-            for (uint32_t h = 0; h < 4; ++h) {
-              a[2 * h] = ptx::loadShared4(x + h * 16);
-              if constexpr (Plan::kPlanes == 2)
-                a[2 * h + 1] = ptx::loadShared4(x + h * 16 + Plan::kMaxBatch * kStride * 2);
-            }
+          for (uint32_t i = 0; i < kCached; ++i) {
+            if (block.warp + i * kWarps >= count)
+              break;
+            ptx::U4 w = ring.fragment(block, fragment + j * count + block.warp + i * kWarps, phase);
+            ptx::mma<B::Model::kBF16>(acc[j], a[i][0], a[i][1], a[i][2], a[i][3], w.x, w.y);
+            ptx::mma<B::Model::kBF16>(acc[j], a[i][4], a[i][5], a[i][6], a[i][7], w.z, w.w);
           }
-          ptx::mma<B::Model::kBF16>(acc[j], a[0], a[1], a[2], a[3], w.x, w.y);
-          ptx::mma<B::Model::kBF16>(acc[j], a[4], a[5], a[6], a[7], w.z, w.w);
+        } else {
+#pragma unroll 1
+          for (uint32_t s = block.warp; s < count; s += kWarps) {
+            loadOperand(a[0], s);
+            ptx::U4 w = ring.fragment(block, fragment + j * count + s, phase);
+            ptx::mma<B::Model::kBF16>(acc[j], a[0][0], a[0][1], a[0][2], a[0][3], w.x, w.y);
+            ptx::mma<B::Model::kBF16>(acc[j], a[0][4], a[0][5], a[0][6], a[0][7], w.z, w.w);
+          }
         }
       }
       fragment += tiles * count;

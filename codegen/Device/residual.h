@@ -8,6 +8,8 @@
 namespace grok::device {
 
 template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
+  if constexpr (residualInShared(B::kShape))
+    return (float *)(block.shared() + B::kShared.residual) + b * B::Model::kHidden;
   return block.template region<float>(Region::kResidual) +
          (uint64_t(block.slot) * B::Plan::kMaxBatch + b) * B::Model::kHidden;
 }
@@ -44,18 +46,34 @@ template <class B> GROK_DEVICE void embed(B &block) {
 }
 
 /// h += RMSNorm(y; gain) for every row whose bit is set in `rows`; y arrives as words [row][D]. Leaves the factor of the
-/// norm that reads h next in control().
+/// norm that reads h next in control(). What does not depend on y is loaded before waiting for it.
 template <class B>
 GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain, uint32_t rows, Phase phase) {
   constexpr uint32_t kHidden = B::Model::kHidden;
+  // A thread's elements of a row. Few enough, and they stay in registers from one pass over y to the next.
+  constexpr uint32_t kPerThread = (kHidden + kConsumers - 1) / kConsumers;
+  constexpr bool kKeep = kPerThread <= 4;
+  const bool keep = kKeep && block.params.rows == 1;
   auto &control = block.control();
+  float kept[kKeep ? kPerThread : 1], keptGain[kKeep ? kPerThread : 1];
+  if (keep) {
+#pragma unroll
+    for (uint32_t j = 0; j < (kKeep ? kPerThread : 1); ++j) {
+      uint32_t i = block.tid + j * kConsumers;
+      keptGain[j] = i < kHidden ? gain[i] : 0;
+    }
+  }
   for (uint32_t b = 0; b < block.params.rows; ++b) {
     if (!(rows >> b & 1))
       continue;
     float squares = 0;
-    for (uint32_t i = block.tid; i < kHidden; i += kConsumers) {
-      float v = await(block, y + b * kHidden + i, block.epoch(), phase);
-      squares = ptx::fma(v, v, squares);
+    if (keep) {
+      awaitMany(block, y, block.tid, kHidden, phase, kept);
+#pragma unroll
+      for (uint32_t j = 0; j < (kKeep ? kPerThread : 1); ++j)
+        squares = ptx::fma(kept[j], kept[j], squares);
+    } else {
+      forEachWord(block, y + b * kHidden, kHidden, phase, [&](uint32_t, float v) { squares = ptx::fma(v, v, squares); });
     }
     addToRowSum(block, b, squares);
   }
@@ -64,10 +82,19 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain, uint3
     if (!(rows >> b & 1)) // h, and with it the factor, stay as they are
       continue;
     float *h = residualRow(block, b), squares = 0, factor = control.outputFactor[b];
-    for (uint32_t i = block.tid; i < kHidden; i += kConsumers) {
-      float x = ptx::fma(arrived(y + b * kHidden + i) * factor, gain[i], h[i]);
+    auto add = [&](uint32_t i, float v, float g) {
+      float x = ptx::fma(v * factor, g, h[i]);
       h[i] = x;
       squares = ptx::fma(x, x, squares);
+    };
+    if (keep) {
+#pragma unroll
+      for (uint32_t j = 0; j < (kKeep ? kPerThread : 1); ++j)
+        if (uint32_t i = block.tid + j * kConsumers; i < kHidden)
+          add(i, kept[j], keptGain[j]);
+    } else {
+      for (uint32_t i = block.tid; i < kHidden; i += kConsumers)
+        add(i, arrived(y + b * kHidden + i), gain[i]);
     }
     addToRowSum(block, b, squares);
   }

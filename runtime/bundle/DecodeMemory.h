@@ -72,8 +72,14 @@ inline constexpr uint32_t kRegionAlign = 256;
 
 /// Offsets in the block's dynamic shared memory, in bytes.
 struct SharedLayout {
-  uint32_t ring, operand, scratch, downSums, routing, extents, barriers, total;
+  uint32_t ring, operand, residual, scratch, downSums, routing, extents, barriers, total;
 };
+
+/// Whether the block keeps the residual stream in shared memory; a larger one
+/// lives in the arena, in L2.
+constexpr bool residualInShared(const DecodeShape &s) {
+  return uint64_t(s.hidden) * s.maxBatch * 4 <= 32768;
+}
 
 /// Row stride of the operand planes in 16-bit elements: 8 more than the K block, so that the 8 rows of a fragment lie
 /// in different banks.
@@ -90,10 +96,13 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   SharedLayout l{};
   l.ring = take(uint64_t(s.ringStages) * s.chunkBytes);
   l.operand = take(uint64_t(s.planes) * s.maxBatch * operandStride(s) * 2);
+  l.residual = take(residualInShared(s) ? uint64_t(s.maxBatch) * s.hidden * 4 : 0); // [row][D] float32
   // The warps' partial sums of a tile group: [tile][warp][row][8] float32. Attention uses the same bytes for the
-  // queries and scores of a kv head's query heads and the partial outputs of the block's thread groups.
+  // queries and scores of a kv head's query heads, the partial outputs of the block's thread groups, and the newest key
+  // and the values of a block of positions.
   uint64_t sums = uint64_t(kGroupTiles) * kWarps * s.maxBatch * kTileRows * 4;
-  uint64_t attention = uint64_t(s.headsPerKv()) * (s.headDim * 4 + kParities * 64 * 4 + max(kWarps * 32, s.headDim) * 4 + 64);
+  uint64_t attention = uint64_t(s.headsPerKv()) * (s.headDim + 64 + 2 + max(kWarps * 32, s.headDim)) * 4 +
+                       uint64_t(s.headDim) * (1 + 64) * 4;
   l.scratch = take(max(sums, attention));
   l.downSums = take(uint64_t(s.maxDownTiles) * s.maxBatch * kTileRows * 4);
   l.routing = take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 + 1024);
