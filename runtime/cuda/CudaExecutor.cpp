@@ -312,6 +312,8 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params) {
 /// Ids [first, first + count) of a row from the device.
 absl::Status CudaExecutor::copyIds(uint32_t row, uint32_t first,
                                    std::vector<int32_t> &ids, uint32_t count) {
+  if (count == 0)
+    return absl::OkStatus();
   size_t before = ids.size();
   ids.resize(before + count);
   DevicePtr from =
