@@ -103,7 +103,7 @@ void printExperts(std::ostream &out, const Json &r) {
 void printBytes(std::ostream &out, const Json &bytes, const std::string &what) {
   out << " ";
   for (const Json &b : bytes)
-    out << absl::StrFormat(" %13s", grouped(b));
+    out << absl::StrFormat(" %15s", grouped(b));
   out << "  " << what << "\n";
 }
 
