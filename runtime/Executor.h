@@ -13,8 +13,8 @@
 
 namespace grok {
 
-/// One row of a batch. The executor keeps a KV cache per row: `start` positions of it are already there (0: a new
-/// request), ids[start ..] are computed.
+/// One row of a batch. The executor keeps a KV cache per row: `start` positions
+/// of it are already there (0: a new request), ids[start ..] are computed.
 struct RowRequest {
   std::vector<int32_t> ids; // every known id of the row, from position 0
   uint32_t start = 0;       // < ids.size()
@@ -26,12 +26,18 @@ struct BatchRequest {
   int64_t eosId = -1;           // stop after it; -1: never
   float temperature = 0;        // 0: greedy
   uint64_t seed = 0;
-  /// Called for every computed position with float32 logits [vocab], if set: row, position, logits. Slower: the
-  /// executor then runs position by position.
-  std::function<absl::Status(uint32_t row, uint32_t position, std::span<const float> logits)> onLogits;
-  /// Called for every computed position with the experts chosen (ascending, config indices; dropped ones included), if
-  /// set. CPU executor only; others return Unimplemented.
-  std::function<void(uint32_t row, uint32_t position, uint32_t layer, std::span<const uint32_t> experts)> onRouting;
+  /// Called for every computed position with float32 logits [vocab], if set:
+  /// row, position, logits. Slower: the executor then runs position by
+  /// position.
+  std::function<absl::Status(uint32_t row, uint32_t position,
+                             std::span<const float> logits)>
+      onLogits;
+  /// Called for every computed position with the experts chosen (ascending,
+  /// config indices; dropped ones included), if set. CPU executor only; others
+  /// return Unimplemented.
+  std::function<void(uint32_t row, uint32_t position, uint32_t layer,
+                     std::span<const uint32_t> experts)>
+      onRouting;
 };
 
 struct BatchResult {
@@ -39,10 +45,11 @@ struct BatchResult {
   double seconds = 0;                       // wall time of the run
 };
 
-/// Limits that the environment may lower at load (system.md, memory that never moves).
+/// Limits that the environment may lower at load (system.md, memory that never
+/// moves).
 struct LoadLimits {
-  uint32_t maxSeq = 0;   // 0: GROK_MAX_SEQ_LEN, else the compiled length
-  uint64_t kvBytes = 0;  // 0: GROK_KV_CACHE_BUFFER_MB, else the compiled reserve
+  uint32_t maxSeq = 0;  // 0: GROK_MAX_SEQ_LEN, else the compiled length
+  uint64_t kvBytes = 0; // 0: GROK_KV_CACHE_BUFFER_MB, else the compiled reserve
 };
 
 class Executor {
@@ -56,18 +63,25 @@ public:
   virtual uint64_t memoryBytes() const = 0;
 };
 
-/// Checks ids, lengths and row count against the executor's limits; both executors call it first.
-absl::Status validateRequest(const BatchRequest &request, const ModelConfig &model, uint32_t maxBatch, uint32_t maxSeq);
+/// Checks ids, lengths and row count against the executor's limits; both
+/// executors call it first.
+absl::Status validateRequest(const BatchRequest &request,
+                             const ModelConfig &model, uint32_t maxBatch,
+                             uint32_t maxSeq);
 
 /// The limits after both environment variables, or the error with the numbers.
-absl::StatusOr<LoadLimits> resolveLimits(const LoadLimits &asked, const ModelConfig &model, const PlanTables &plan,
+absl::StatusOr<LoadLimits> resolveLimits(const LoadLimits &asked,
+                                         const ModelConfig &model,
+                                         const PlanTables &plan,
                                          uint32_t kvElementBytes);
 
-absl::StatusOr<std::unique_ptr<Executor>> createCpuExecutor(const Bundle &bundle, const LoadLimits &limits);
+absl::StatusOr<std::unique_ptr<Executor>>
+createCpuExecutor(const Bundle &bundle, const LoadLimits &limits);
 /// `device`: ordinal of the CUDA device.
-absl::StatusOr<std::unique_ptr<Executor>> createCudaExecutor(const Bundle &bundle, const LoadLimits &limits, int device);
-/// A target description (the JSON text of a targets/ file) of the CUDA device that is there. Unavailable without a driver
-/// or such a device.
+absl::StatusOr<std::unique_ptr<Executor>>
+createCudaExecutor(const Bundle &bundle, const LoadLimits &limits, int device);
+/// A target description (the JSON text of a targets/ file) of the CUDA device
+/// that is there. Unavailable without a driver or such a device.
 absl::StatusOr<std::string> probeCudaTarget(int device);
 
 } // namespace grok

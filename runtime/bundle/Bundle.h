@@ -1,5 +1,5 @@
-// The directory NAME.grok/: reading it (everything checked before it is trusted), writing it (beside, then renamed) and
-// filling in its weights.
+// The directory NAME.grok/: reading it (everything checked before it is
+// trusted), writing it (beside, then renamed) and filling in its weights.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct WeightsRecipe {
   bool operator==(const WeightsRecipe &) const = default;
 };
 
-/// What the compiler was asked for, as model.json records it beside the config: enough to compile again for another
-/// target from the bundle alone.
+/// What the compiler was asked for, as model.json records it beside the config:
+/// enough to compile again for another target from the bundle alone.
 struct CompileOptions {
   DType dtype = DType::kBF16;
   Activations activations = Activations::kSingle;
@@ -55,13 +55,14 @@ struct Manifest {
   uint32_t formatVersion = 1;
   std::string compilerVersion;
   TargetRecord target;
-  uint32_t sm = 0;             // 80, 90; 0: cpu
-  std::string ptxVersion;      // "8.0"; empty for cpu
-  uint32_t minimumDriver = 0;  // CUDA driver API version, e.g. 12000; 0 for cpu
-  SmPolicy smPolicy = SmPolicy::kAll; // the plan's, as writeBundle finds them there
+  uint32_t sm = 0;            // 80, 90; 0: cpu
+  std::string ptxVersion;     // "8.0"; empty for cpu
+  uint32_t minimumDriver = 0; // CUDA driver API version, e.g. 12000; 0 for cpu
+  SmPolicy smPolicy =
+      SmPolicy::kAll; // the plan's, as writeBundle finds them there
   BankPolicy bankPolicy = BankPolicy::kStriped;
   WeightsRecipe weights;
-  std::string predictionJson;  // the latency prediction, a JSON object
+  std::string predictionJson; // the latency prediction, a JSON object
   std::map<std::string, FileRecord> files;
 };
 
@@ -70,12 +71,14 @@ inline constexpr uint32_t kBundleFormatVersion = 1;
 /// A bundle that was read and checked. The blob is memory-mapped.
 class Bundle {
 public:
-  /// Structure checks: every file there with the size that the manifest says, small files' hashes, model and plan valid
-  /// and consistent with each other and with the blob's size. Cheap whatever the blob's size.
+  /// Structure checks: every file there with the size that the manifest says,
+  /// small files' hashes, model and plan valid and consistent with each other
+  /// and with the blob's size. Cheap whatever the blob's size.
   static absl::StatusOr<std::shared_ptr<Bundle>> open(const std::string &path);
 
   /// Every hash. `progress` gets bytes done and total.
-  absl::Status verify(const std::function<void(uint64_t, uint64_t)> &progress = {}) const;
+  absl::Status
+  verify(const std::function<void(uint64_t, uint64_t)> &progress = {}) const;
 
   const std::string &path() const { return path_; }
   const ModelConfig &model() const { return model_; }
@@ -86,7 +89,9 @@ public:
   std::span<const uint8_t> blob() const { return blob_; }
   /// Text of decode.ptx; empty for cpu.
   absl::StatusOr<std::string> readFile(const std::string &name) const;
-  bool hasFile(const std::string &name) const { return manifest_.files.count(name) != 0; }
+  bool hasFile(const std::string &name) const {
+    return manifest_.files.count(name) != 0;
+  }
 
   ~Bundle();
   Bundle(const Bundle &) = delete;
@@ -102,29 +107,40 @@ private:
   friend struct BundleReader;
 };
 
-/// Everything of a bundle but the blob, which is packed from `weights` (null for kNone and kSynthetic).
+/// Everything of a bundle but the blob, which is packed from `weights` (null
+/// for kNone and kSynthetic).
 struct BundleContents {
   ModelConfig model;
   CompileOptions options;
   PlanTables plan;
-  Manifest manifest;                        // format version, policies and files are filled in by writeBundle
-  std::map<std::string, std::string> files; // decode.ptx, plan.mlir, tokenizer.model, ...
+  Manifest manifest; // format version, policies and files are filled in by
+                     // writeBundle
+  std::map<std::string, std::string>
+      files; // decode.ptx, plan.mlir, tokenizer.model, ...
 };
 
-/// Writes beside `path` and renames: the bundle is whole or absent. An existing bundle at `path` is replaced; anything
-/// else there is an error.
-absl::Status writeBundle(const std::string &path, const BundleContents &contents, TensorSource *weights,
-                         const std::function<void(uint64_t, uint64_t)> &progress = {});
+/// Writes beside `path` and renames: the bundle is whole or absent. An existing
+/// bundle at `path` is replaced; anything else there is an error.
+absl::Status
+writeBundle(const std::string &path, const BundleContents &contents,
+            TensorSource *weights,
+            const std::function<void(uint64_t, uint64_t)> &progress = {});
 
-/// Puts a blob into an existing bundle that has none (grokrun pack), atomically.
-absl::Status packBundle(const std::string &path, TensorSource &weights, WeightsRecipe recipe,
-                        const std::function<void(uint64_t, uint64_t)> &progress = {});
+/// Puts a blob into an existing bundle that has none (grokrun pack),
+/// atomically.
+absl::Status
+packBundle(const std::string &path, TensorSource &weights, WeightsRecipe recipe,
+           const std::function<void(uint64_t, uint64_t)> &progress = {});
 
-/// The blob's bytes in order, through `sink` in pieces, for writeBundle and for executors that fill memory.
-absl::Status packBlob(const ModelConfig &model, const PlanTables &plan, TensorSource &weights,
-                      const std::function<absl::Status(std::span<const uint8_t>)> &sink);
+/// The blob's bytes in order, through `sink` in pieces, for writeBundle and for
+/// executors that fill memory.
+absl::Status
+packBlob(const ModelConfig &model, const PlanTables &plan,
+         TensorSource &weights,
+         const std::function<absl::Status(std::span<const uint8_t>)> &sink);
 
 /// A bundle with a blob is itself a checkpoint.
 std::unique_ptr<TensorSource> bundleSource(std::shared_ptr<Bundle> bundle);
-std::unique_ptr<TensorSource> syntheticSource(const ModelConfig &model, uint64_t seed);
+std::unique_ptr<TensorSource> syntheticSource(const ModelConfig &model,
+                                              uint64_t seed);
 } // namespace grok

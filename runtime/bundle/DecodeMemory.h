@@ -1,42 +1,62 @@
-// Sizes of everything that the decode kernel touches: hand-over buffers of the arena and the block's shared memory.
-// The memory-planning pass lays them out, the kernel indexes them; both compute their sizes here.
+// Sizes of everything that the decode kernel touches: hand-over buffers of the
+// arena and the block's shared memory. The memory-planning pass lays them out,
+// the kernel indexes them; both compute their sizes here.
 #pragma once
 
 #include "runtime/bundle/TileLayout.h"
 
 namespace grok {
 
-/// The phases of a decode step, in order; kHeadPhase runs once a step, the others once a layer.
-enum class Phase : uint32_t { kQkv, kAttention, kMerge, kAttnOut, kRoute, kGateUp, kDown, kHead };
+/// The phases of a decode step, in order; kHeadPhase runs once a step, the
+/// others once a layer.
+enum class Phase : uint32_t {
+  kQkv,
+  kAttention,
+  kMerge,
+  kAttnOut,
+  kRoute,
+  kGateUp,
+  kDown,
+  kHead
+};
 inline constexpr uint32_t kNumPhases = 8;
-inline constexpr const char *kPhaseNames[kNumPhases] = {"qkv",   "attention", "merge", "attn_out",
-                                                        "route", "gate_up",   "down",  "head"};
+inline constexpr const char *kPhaseNames[kNumPhases] = {
+    "qkv",   "attention", "merge", "attn_out",
+    "route", "gate_up",   "down",  "head"};
 
 /// What the sizes depend on.
 struct DecodeShape {
-  uint32_t hidden, heads, kvHeads, headDim, experts, expertsPerToken, expertWidth, denseWidth, vocab, layers;
+  uint32_t hidden, heads, kvHeads, headDim, experts, expertsPerToken,
+      expertWidth, denseWidth, vocab, layers;
   bool learnedRouting;
   uint32_t slots, maxBatch, maxSeq;
-  uint32_t planes;       // 16-bit values of an activation operand: 1 (single) or 2 (split)
-  uint32_t blockSteps;   // K block in k32 steps
+  uint32_t
+      planes; // 16-bit values of an activation operand: 1 (single) or 2 (split)
+  uint32_t blockSteps; // K block in k32 steps
   uint32_t ringStages, chunkBytes;
   uint32_t matrices;     // entries of the extent table per slot
-  uint32_t maxDownTiles; // largest tile count of a slot in a down or dense_down matrix
+  uint32_t maxDownTiles; // largest tile count of a slot in a down or dense_down
+                         // matrix
 
   constexpr uint32_t kvBlocks() const { return ceilDiv(maxSeq, 64); }
   constexpr uint32_t headsPerKv() const { return heads / kvHeads; }
-  /// Values of the activations between gate_up and down of one row: one slot of expertWidth per chosen expert, then
-  /// the dense MLP's.
-  constexpr uint32_t actWidth() const { return expertsPerToken * expertWidth + denseWidth; }
+  /// Values of the activations between gate_up and down of one row: one slot of
+  /// expertWidth per chosen expert, then the dense MLP's.
+  constexpr uint32_t actWidth() const {
+    return expertsPerToken * expertWidth + denseWidth;
+  }
 };
 
-/// A hand-over word: a float32 and the epoch in which it was written, read and written as one 64-bit access.
+/// A hand-over word: a float32 and the epoch in which it was written, read and
+/// written as one 64-bit access.
 inline constexpr uint32_t kWordBytes = 8;
-/// Hand-over buffers are used alternately by even and odd layers (candidates: by even and odd steps): whoever writes
-/// one has seen every slot finish the layer before, so the half that it overwrites has been read.
+/// Hand-over buffers are used alternately by even and odd layers (candidates:
+/// by even and odd steps): whoever writes one has seen every slot finish the
+/// layer before, so the half that it overwrites has been read.
 inline constexpr uint32_t kParities = 2;
 
-/// Bytes of an arena region; 0: this model does not need it. Order of this list is the order in the arena.
+/// Bytes of an arena region; 0: this model does not need it. Order of this list
+/// is the order in the arena.
 struct RegionSize {
   const char *name;
   uint64_t bytes;
@@ -52,19 +72,29 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
   uint64_t attn = uint64_t(s.heads) * s.headDim;
   return {{
       {"q", words * attn, Phase::kQkv, Phase::kAttention},
-      {"kv_new", words * 2 * s.kvHeads * s.headDim, Phase::kQkv, Phase::kAttention},
-      {"partials", words * s.heads * s.kvBlocks() * (s.headDim + 2), Phase::kAttention, Phase::kMerge},
+      {"kv_new", words * 2 * s.kvHeads * s.headDim, Phase::kQkv,
+       Phase::kAttention},
+      {"partials", words * s.heads * s.kvBlocks() * (s.headDim + 2),
+       Phase::kAttention, Phase::kMerge},
       {"attn", words * attn, Phase::kMerge, Phase::kAttnOut},
       {"y_attn", words * s.hidden, Phase::kAttnOut, Phase::kGateUp},
-      {"router", s.learnedRouting ? words * s.experts : 0, Phase::kRoute, Phase::kGateUp},
+      {"router", s.learnedRouting ? words * s.experts : 0, Phase::kRoute,
+       Phase::kGateUp},
       {"act", words * s.actWidth(), Phase::kGateUp, Phase::kDown},
       {"y_moe", words * s.hidden, Phase::kDown, Phase::kHead},
-      {"presence", uint64_t(kParities) * s.slots * kWordBytes, Phase::kDown, Phase::kHead},
-      {"candidates", uint64_t(kParities) * s.slots * s.maxBatch * 2 * kWordBytes, Phase::kHead, Phase::kHead},
-      {"residual", uint64_t(s.slots) * s.maxBatch * s.hidden * 4, Phase::kQkv, Phase::kHead}, // [slot][row][D] float32
-      {"rope", uint64_t(s.maxSeq) * s.headDim * 4, Phase::kQkv, Phase::kHead}, // [position][dh/2] {cos, sin}, filled at load
-      {"logits", uint64_t(s.maxBatch) * s.vocab * 4, Phase::kHead, Phase::kHead}, // [row][V] float32
-      {"ids", uint64_t(s.maxBatch) * (s.maxSeq + 1) * 4, Phase::kQkv, Phase::kHead}, // [row][maxSeq + 1] int32
+      {"presence", uint64_t(kParities) * s.slots * kWordBytes, Phase::kDown,
+       Phase::kHead},
+      {"candidates",
+       uint64_t(kParities) * s.slots * s.maxBatch * 2 * kWordBytes,
+       Phase::kHead, Phase::kHead},
+      {"residual", uint64_t(s.slots) * s.maxBatch * s.hidden * 4, Phase::kQkv,
+       Phase::kHead}, // [slot][row][D] float32
+      {"rope", uint64_t(s.maxSeq) * s.headDim * 4, Phase::kQkv,
+       Phase::kHead}, // [position][dh/2] {cos, sin}, filled at load
+      {"logits", uint64_t(s.maxBatch) * s.vocab * 4, Phase::kHead,
+       Phase::kHead}, // [row][V] float32
+      {"ids", uint64_t(s.maxBatch) * (s.maxSeq + 1) * 4, Phase::kQkv,
+       Phase::kHead}, // [row][maxSeq + 1] int32
       {"claims", uint64_t(s.slots) * 4, Phase::kQkv, Phase::kHead},
   }};
 }
@@ -72,7 +102,8 @@ inline constexpr uint32_t kRegionAlign = 256;
 
 /// Offsets in the block's dynamic shared memory, in bytes.
 struct SharedLayout {
-  uint32_t ring, operand, residual, scratch, downSums, routing, extents, barriers, total;
+  uint32_t ring, operand, residual, scratch, downSums, routing, extents,
+      barriers, total;
 };
 
 /// Whether the block keeps the residual stream in shared memory; a larger one
@@ -81,9 +112,11 @@ constexpr bool residualInShared(const DecodeShape &s) {
   return uint64_t(s.hidden) * s.maxBatch * 4 <= 32768;
 }
 
-/// Row stride of the operand planes in 16-bit elements: 8 more than the K block, so that the 8 rows of a fragment lie
-/// in different banks.
-constexpr uint32_t operandStride(const DecodeShape &s) { return s.blockSteps * kTileK + 8; }
+/// Row stride of the operand planes in 16-bit elements: 8 more than the K
+/// block, so that the 8 rows of a fragment lie in different banks.
+constexpr uint32_t operandStride(const DecodeShape &s) {
+  return s.blockSteps * kTileK + 8;
+}
 
 constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   auto max = [](uint64_t a, uint64_t b) { return a > b ? a : b; };
@@ -96,16 +129,22 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   SharedLayout l{};
   l.ring = take(uint64_t(s.ringStages) * s.chunkBytes);
   l.operand = take(uint64_t(s.planes) * s.maxBatch * operandStride(s) * 2);
-  l.residual = take(residualInShared(s) ? uint64_t(s.maxBatch) * s.hidden * 4 : 0); // [row][D] float32
-  // The warps' partial sums of a tile group: [tile][warp][row][8] float32. Attention uses the same bytes for the
-  // queries and scores of a kv head's query heads, the partial outputs of the block's thread groups, and the newest key
-  // and the values of a block of positions.
+  l.residual = take(residualInShared(s) ? uint64_t(s.maxBatch) * s.hidden * 4
+                                        : 0); // [row][D] float32
+  // The warps' partial sums of a tile group: [tile][warp][row][8] float32.
+  // Attention uses the same bytes for the queries and scores of a kv head's
+  // query heads, the partial outputs of the block's thread groups, and the
+  // newest key and the values of a block of positions.
   uint64_t sums = uint64_t(kGroupTiles) * kWarps * s.maxBatch * kTileRows * 4;
-  uint64_t attention = uint64_t(s.headsPerKv()) * (s.headDim + 64 + 2 + max(kWarps * 32, s.headDim)) * 4 +
+  uint64_t attention = uint64_t(s.headsPerKv()) *
+                           (s.headDim + 64 + 2 + max(kWarps * 32, s.headDim)) *
+                           4 +
                        uint64_t(s.headDim) * (1 + 64) * 4;
   l.scratch = take(max(sums, attention));
   l.downSums = take(uint64_t(s.maxDownTiles) * s.maxBatch * kTileRows * 4);
-  l.routing = take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 + 1024);
+  l.routing =
+      take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 +
+           1024);
   l.extents = take(uint64_t(s.matrices) * 24);
   l.barriers = take(uint64_t(s.ringStages) * 16 + 128);
   l.total = uint32_t(at);

@@ -1,5 +1,5 @@
-// JSON with places: nlohmann's parser through its SAX interface, which never throws, keeps the line of every value, and
-// rejects duplicate keys.
+// JSON with places: nlohmann's parser through its SAX interface, which never
+// throws, keeps the line of every value, and rejects duplicate keys.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@ namespace grok::json {
 struct Document {
   nlohmann::json root;
   std::string file;
-  /// Line (from 1) of each object member's key, by JSON pointer ("/expert_routing/type"); array elements too.
+  /// Line (from 1) of each object member's key, by JSON pointer
+  /// ("/expert_routing/type"); array elements too.
   std::map<std::string, unsigned> lines;
 
   /// "config.json:12" for a pointer that is there, else "config.json".
@@ -23,11 +24,14 @@ struct Document {
 
 struct Limits {
   unsigned depth = 64;
-  bool lines = true; // off for large machine-written headers: `lines` stays empty
+  bool lines =
+      true; // off for large machine-written headers: `lines` stays empty
 };
 
-/// InvalidArgument "FILE:LINE:COLUMN: what was found, what was expected" on malformed text, duplicate keys, invalid
-/// UTF-8, NaN, trailing bytes or too deep nesting.
-absl::StatusOr<Document> parse(std::string_view text, std::string_view file, const Limits &limits = {});
+/// InvalidArgument "FILE:LINE:COLUMN: what was found, what was expected" on
+/// malformed text, duplicate keys, invalid UTF-8, NaN, trailing bytes or too
+/// deep nesting.
+absl::StatusOr<Document> parse(std::string_view text, std::string_view file,
+                               const Limits &limits = {});
 
 } // namespace grok::json

@@ -1,4 +1,5 @@
-// What the host hands to the kernels: plain structs, compiled on both sides. Pointers are device pointers.
+// What the host hands to the kernels: plain structs, compiled on both sides.
+// Pointers are device pointers.
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +8,8 @@ namespace grok::abi {
 
 inline constexpr uint32_t kMaxBatch = 8;
 
-/// One slot's part of one matrix: SlotExtent with its layer stride resolved. Table order: [matrix][slot].
+/// One slot's part of one matrix: SlotExtent with its layer stride resolved.
+/// Table order: [matrix][slot].
 struct Extent {
   uint64_t offset;      // bytes in the blob, layer 0
   uint64_t layerStride; // bytes
@@ -25,41 +27,51 @@ struct StatusRecord {
   uint32_t slot;
   uint32_t layer;
   uint32_t step;
-  uint32_t done; // launchId when the kernel has finished
-  uint32_t rowLength[kMaxBatch]; // known ids of each row after the run (prompt and generated)
+  uint32_t done;                 // launchId when the kernel has finished
+  uint32_t rowLength[kMaxBatch]; // known ids of each row after the run (prompt
+                                 // and generated)
 };
 
 /// Decode parameters of one launch: rows advance together, one position a step.
 struct DecodeParams {
   const uint8_t *weights;
   uint8_t *arena;
-  const Extent *extents;      // [matrices][slots]
-  const uint64_t *embedding;  // untied head: byte offset of each slot's first embedding row, else null
-  const uint32_t *slotOfSm;   // [smCount]; ~0u: none
-  uint32_t *claims;           // [slots], launchId of the block that took the slot
-  StatusRecord *status;       // mapped host memory
-  int32_t *ids;               // [maxBatch][idStride]: token at each position; generated ones are appended
+  const Extent *extents;     // [matrices][slots]
+  const uint64_t *embedding; // untied head: byte offset of each slot's first
+                             // embedding row, else null
+  const uint32_t *slotOfSm;  // [smCount]; ~0u: none
+  uint32_t *claims;     // [slots], launchId of the block that took the slot
+  StatusRecord *status; // mapped host memory
+  int32_t *ids; // [maxBatch][idStride]: token at each position; generated ones
+                // are appended
   uint32_t idStride;
-  uint32_t smCount;           // entries of slotOfSm
-  uint32_t rows;              // rows in use, 1..maxBatch
-  uint32_t kvRowBlocks;       // KV blocks of a row: the row stride of the KV cache
-  uint32_t start[kMaxBatch];  // first position to compute; KV entries before it are there
-  uint32_t known[kMaxBatch];  // ids known at launch; start == known: nothing to compute for this row
-  uint32_t limit[kMaxBatch];  // ids after generation at most; known..limit-1 are generated (limit == known: none, the
-                              // last position's logits are still computed)
-  int32_t eosId;              // generation of a row stops after it; -1: never
-  float inverseTemperature;   // 0: greedy
-  uint64_t seed;              // of the Gumbel noise
-  uint32_t writeLogits;       // 1: logits of every row's last computed position go to the arena's "logits"
-  uint32_t epochBase;         // epochs of this launch are > epochBase; a launch uses steps * (layers + 1) of them
-  uint32_t launchId;          // > 0, differs from the previous launch's
-  uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel with kWatchdog
+  uint32_t smCount;     // entries of slotOfSm
+  uint32_t rows;        // rows in use, 1..maxBatch
+  uint32_t kvRowBlocks; // KV blocks of a row: the row stride of the KV cache
+  uint32_t start[kMaxBatch]; // first position to compute; KV entries before it
+                             // are there
+  uint32_t known[kMaxBatch]; // ids known at launch; start == known: nothing to
+                             // compute for this row
+  uint32_t limit[kMaxBatch]; // ids after generation at most; known..limit-1 are
+                             // generated (limit == known: none, the last
+                             // position's logits are still computed)
+  int32_t eosId;            // generation of a row stops after it; -1: never
+  float inverseTemperature; // 0: greedy
+  uint64_t seed;            // of the Gumbel noise
+  uint32_t writeLogits; // 1: logits of every row's last computed position go to
+                        // the arena's "logits"
+  uint32_t epochBase;   // epochs of this launch are > epochBase; a launch uses
+                        // steps * (layers + 1) of them
+  uint32_t launchId;    // > 0, differs from the previous launch's
+  uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel
+                                 // with kWatchdog
 };
 
 /// Threads of a block of grok_fill; its grid may have any size.
 inline constexpr uint32_t kFillThreads = 256;
 
-/// Parameters of the kernel that fills a blob with synthetic weights (grok_fill).
+/// Parameters of the kernel that fills a blob with synthetic weights
+/// (grok_fill).
 struct FillParams {
   uint8_t *weights;
   const Extent *extents;

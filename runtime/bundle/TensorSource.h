@@ -1,4 +1,5 @@
-// Where weights come from, whatever the container: a checkpoint, a bundle, or a generator.
+// Where weights come from, whatever the container: a checkpoint, a bundle, or a
+// generator.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,16 @@
 
 namespace grok {
 
-/// A logical tensor of the model; `layer` and `expert` are 0 where they don't apply.
+/// A logical tensor of the model; `layer` and `expert` are 0 where they don't
+/// apply.
 struct TensorId {
   TensorKind kind = TensorKind::kTokenEmbedding;
   uint32_t layer = 0, expert = 0;
   auto operator<=>(const TensorId &) const = default;
 };
 
-/// Shape [rows, columns]; vectors are [1, D]. Columns are the fan-in of a matrix.
+/// Shape [rows, columns]; vectors are [1, D]. Columns are the fan-in of a
+/// matrix.
 struct TensorShape {
   uint32_t rows, columns;
 };
@@ -25,18 +28,22 @@ TensorShape tensorShape(const ModelConfig &model, TensorKind kind);
 /// "layers.3.experts.5.gate" and the like, for messages.
 std::string tensorName(const TensorId &id);
 
-/// Rows of logical tensors. Implementations are safe to call from one thread at a time and hold no more than a
-/// bounded window of the model in memory.
+/// Rows of logical tensors. Implementations are safe to call from one thread at
+/// a time and hold no more than a bounded window of the model in memory.
 class TensorSource {
 public:
   virtual ~TensorSource() = default;
 
-  /// One row, converted to float32 (exact for 16-bit sources). `out` has `columns` elements.
-  virtual absl::Status readRow(const TensorId &id, uint32_t row, std::span<float> out) = 0;
+  /// One row, converted to float32 (exact for 16-bit sources). `out` has
+  /// `columns` elements.
+  virtual absl::Status readRow(const TensorId &id, uint32_t row,
+                               std::span<float> out) = 0;
 
-  /// One row in 16-bit storage, rounded to nearest even when the source is wider or of the other 16-bit type (a finite
-  /// value that overflows f16 is an error). The default goes through readRow.
-  virtual absl::Status readRow16(const TensorId &id, uint32_t row, DType dtype, std::span<uint16_t> out);
+  /// One row in 16-bit storage, rounded to nearest even when the source is
+  /// wider or of the other 16-bit type (a finite value that overflows f16 is an
+  /// error). The default goes through readRow.
+  virtual absl::Status readRow16(const TensorId &id, uint32_t row, DType dtype,
+                                 std::span<uint16_t> out);
 };
 
 } // namespace grok

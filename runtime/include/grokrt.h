@@ -97,10 +97,10 @@ typedef int (*grok_logits_fn)(void *user, uint32_t row, uint32_t position,
 typedef struct grok_request {
   grok_row *rows;
   uint32_t row_count;
-  int64_t eos_id;    /* a row stops after this id; GROK_EOS_MODEL,
-                        GROK_EOS_NONE */
-  float temperature; /* 0: greedy, ties to the lower id */
-  uint64_t seed;     /* of the sampling noise */
+  int64_t eos_id;           /* a row stops after this id; GROK_EOS_MODEL,
+                               GROK_EOS_NONE */
+  float temperature;        /* 0: greedy, ties to the lower id */
+  uint64_t seed;            /* of the sampling noise */
   grok_logits_fn on_logits; /* NULL: none. With it, a GPU runs position by
                                position */
   void *user;
