@@ -1,4 +1,5 @@
-// The state of one block of the decode kernel: which slot it is, its parts of shared memory, and how it waits.
+// The state of one block of the decode kernel: which slot it is, its parts of
+// shared memory, and how it waits.
 #pragma once
 
 #include "codegen/Device/math.h"
@@ -9,7 +10,8 @@
 
 namespace grok::device {
 
-inline constexpr uint32_t kConsumers = kWarps * 32; // threads that compute; one more warp streams weights
+inline constexpr uint32_t kConsumers =
+    kWarps * 32; // threads that compute; one more warp streams weights
 inline constexpr uint32_t kThreads = kConsumers + 32;
 inline constexpr uint32_t kConsumerBarrier = 1;
 inline constexpr uint32_t kControlBytes = 1024;
@@ -18,46 +20,76 @@ inline constexpr uint32_t kKvPositions = 64; // of a block of the KV cache
 /// The block's dynamic shared memory, laid out by sharedLayout.
 extern "C" __attribute__((address_space(3))) alignas(128) uint8_t grokShared[];
 
-/// The sizes that the compiler planned with, from the constants of the translation unit.
+/// The sizes that the compiler planned with, from the constants of the
+/// translation unit.
 template <class Model, class Plan> constexpr DecodeShape decodeShape() {
-  return {Model::kHidden, Model::kHeads, Model::kKvHeads, Model::kHeadDim, Model::kExperts, Model::kExpertsPerToken,
-          Model::kExpertWidth, Model::kDenseWidth, Model::kVocab, Model::kLayers, !Model::kHashRouting, Plan::kSlots,
-          Plan::kMaxBatch, Plan::kMaxSeq, Plan::kPlanes, Plan::kBlockSteps, Plan::kRingStages, Plan::kChunkBytes,
-          Plan::kMatrices, Plan::kMaxDownTiles};
+  return {Model::kHidden,      Model::kHeads,        Model::kKvHeads,
+          Model::kHeadDim,     Model::kExperts,      Model::kExpertsPerToken,
+          Model::kExpertWidth, Model::kDenseWidth,   Model::kVocab,
+          Model::kLayers,      !Model::kHashRouting, Plan::kSlots,
+          Plan::kMaxBatch,     Plan::kMaxSeq,        Plan::kPlanes,
+          Plan::kBlockSteps,   Plan::kRingStages,    Plan::kChunkBytes,
+          Plan::kMatrices,     Plan::kMaxDownTiles};
 }
 
 /// Regions of the arena, in the order of decodeRegions.
 enum class Region : uint32_t {
-  kQ, kKvNew, kPartials, kAttn, kYAttn, kRouter, kAct, kYMoe, kPresence, kCandidates, kResidual, kRope, kLogits, kIds, kClaims
+  kQ,
+  kKvNew,
+  kPartials,
+  kAttn,
+  kYAttn,
+  kRouter,
+  kAct,
+  kYMoe,
+  kPresence,
+  kCandidates,
+  kResidual,
+  kRope,
+  kLogits,
+  kIds,
+  kClaims
 };
 
-/// What a step routes where; in shared memory, written by consumers, read by the producer too.
+/// What a step routes where; in shared memory, written by consumers, read by
+/// the producer too.
 template <class Model, class Plan> struct Routing {
   static constexpr uint32_t kNone = ~0u;
   static constexpr uint32_t kMaskWords = (Model::kExperts + 31) / 32;
-  uint32_t mask[kMaskWords];        // bit e: kept expert e is used by some row; what the producer reads
+  uint32_t mask[kMaskWords]; // bit e: kept expert e is used by some row; what
+                             // the producer reads
   uint32_t active[Model::kExperts]; // the same experts, ascending
   uint32_t activeCount;
-  uint32_t expert[Plan::kMaxBatch][Model::kExpertsPerToken]; // of each row, ascending; kNone: row not active
+  uint32_t expert[Plan::kMaxBatch]
+                 [Model::kExpertsPerToken]; // of each row, ascending; kNone:
+                                            // row not active
   float weight[Plan::kMaxBatch][Model::kExpertsPerToken];
-  uint32_t hasOutput[Plan::kMaxBatch]; // 0: every expert of the row was dropped and there is no dense MLP
+  uint32_t hasOutput[Plan::kMaxBatch]; // 0: every expert of the row was dropped
+                                       // and there is no dense MLP
 };
 
 /// Small things that all threads of the block share.
 template <class Plan> struct Control {
-  uint32_t failed;                   // not 0: a wait ran out (1 + phase + 256 * layer); every later wait returns at once
-  uint32_t stop;                     // the producer's signal to leave
-  uint32_t headNeeded;               // some row's next token is not known: the step ends with the output head
-  uint32_t active;                   // bit b: row b computes a position in this step
+  uint32_t failed;     // not 0: a wait ran out (1 + phase + 256 * layer); every
+                       // later wait returns at once
+  uint32_t stop;       // the producer's signal to leave
+  uint32_t headNeeded; // some row's next token is not known: the step ends with
+                       // the output head
+  uint32_t active;     // bit b: row b computes a position in this step
   uint32_t position[Plan::kMaxBatch];
-  uint32_t length[Plan::kMaxBatch];  // ids known of each row
-  int32_t token[Plan::kMaxBatch];    // id of each row at this step's position
-  uint64_t embeddingRow[Plan::kMaxBatch]; // byte offset of the token's row (untied), or of its slot's head extent
+  uint32_t length[Plan::kMaxBatch]; // ids known of each row
+  int32_t token[Plan::kMaxBatch];   // id of each row at this step's position
+  uint64_t
+      embeddingRow[Plan::kMaxBatch]; // byte offset of the token's row (untied),
+                                     // or of its slot's head extent
   uint32_t embeddingTile[Plan::kMaxBatch]; // tied: tile within that extent
   uint32_t embeddingTiles[Plan::kMaxBatch];
   float reduce[Plan::kMaxBatch][kWarps];
-  float normFactor[Plan::kMaxBatch]; // 1 / sqrt(mean(h^2) + eps) of the residual stream: what the next RMSNorm multiplies by
-  float outputFactor[Plan::kMaxBatch]; // the same of the sub-block output that is being added
+  float normFactor[Plan::kMaxBatch];   // 1 / sqrt(mean(h^2) + eps) of the
+                                       // residual stream: what the next RMSNorm
+                                       // multiplies by
+  float outputFactor[Plan::kMaxBatch]; // the same of the sub-block output that
+                                       // is being added
   uint32_t slot;
 };
 
@@ -67,47 +99,72 @@ template <class M, class P> struct Block {
   static constexpr DecodeShape kShape = decodeShape<M, P>();
   static constexpr SharedLayout kShared = sharedLayout(kShape);
   static constexpr uint32_t kAttnWidth = M::kHeads * M::kHeadDim;
-  static_assert(sizeof(Control<P>) <= kControlBytes, "the control block fits its part of shared memory");
-  static_assert(kControlBytes + sizeof(Routing<M, P>) <= kShared.extents - kShared.routing, "and routing the rest");
+  static_assert(sizeof(Control<P>) <= kControlBytes,
+                "the control block fits its part of shared memory");
+  static_assert(kControlBytes + sizeof(Routing<M, P>) <=
+                    kShared.extents - kShared.routing,
+                "and routing the rest");
 
   const abi::DecodeParams &params;
-  uint32_t slot;
-  uint32_t tid, warp, lane;
+  uint32_t tid;
 
-  // State of the step, the same in every thread.
-  uint32_t step = 0;   // of this launch
-  uint32_t layer = 0;
-  uint32_t active = 0; // control().active
-  uint32_t decisions = 0; // routing decisions announced
+  // Layers done since the launch, the same in every thread; a step has one more
+  // than the model, for the head.
+  uint32_t layers = 0;
 
+  // Recomputed or read again wherever they are used: registers are scarcer than
+  // either.
+  GROK_DEVICE uint32_t step() const { return layers / (M::kLayers + 1); }
+  GROK_DEVICE uint32_t layer() const { return layers % (M::kLayers + 1); }
+  GROK_DEVICE uint32_t warp() const { return tid / 32; }
+  GROK_DEVICE uint32_t lane() const { return tid % 32; }
+  GROK_DEVICE uint32_t slot() { return control().slot; }
+  GROK_DEVICE uint32_t active() {
+    return *(volatile uint32_t *)&control().active;
+  }
   GROK_DEVICE uint8_t *shared() { return (uint8_t *)grokShared; }
-  GROK_DEVICE Control<P> &control() { return *(Control<P> *)(shared() + kShared.routing); }
-  GROK_DEVICE Routing<M, P> &routing() { return *(Routing<M, P> *)(shared() + kShared.routing + kControlBytes); }
+  GROK_DEVICE Control<P> &control() {
+    return *(Control<P> *)(shared() + kShared.routing);
+  }
+  GROK_DEVICE Routing<M, P> &routing() {
+    return *(Routing<M, P> *)(shared() + kShared.routing + kControlBytes);
+  }
   GROK_DEVICE float *scratch() { return (float *)(shared() + kShared.scratch); }
-  GROK_DEVICE float *downSums() { return (float *)(shared() + kShared.downSums); }
-  GROK_DEVICE abi::Extent &extent(uint32_t matrix) { return ((abi::Extent *)(shared() + kShared.extents))[matrix]; }
-  GROK_DEVICE bool rowActive(uint32_t b) const { return active >> b & 1; }
+  GROK_DEVICE float *downSums() {
+    return (float *)(shared() + kShared.downSums);
+  }
+  GROK_DEVICE abi::Extent &extent(uint32_t matrix) {
+    return ((abi::Extent *)(shared() + kShared.extents))[matrix];
+  }
+  GROK_DEVICE bool rowActive(uint32_t b) { return active() >> b & 1; }
   GROK_DEVICE uint32_t position(uint32_t b) { return control().position[b]; }
 
-  template <class T> GROK_DEVICE T *region(Region r) const { return (T *)(params.arena + P::kRegion[uint32_t(r)]); }
+  template <class T> GROK_DEVICE T *region(Region r) const {
+    return (T *)(params.arena + P::kRegion[uint32_t(r)]);
+  }
   GROK_DEVICE const float *vectors(uint32_t l) const {
-    return (const float *)(params.weights + P::kVectorsOffset + l * P::kVectorsLayerBytes);
+    return (const float *)(params.weights + P::kVectorsOffset +
+                           l * P::kVectorsLayerBytes);
   }
 
-  /// Epoch of this layer's hand-over words; no two layers of a request, nor of neighbouring requests, share one.
-  GROK_DEVICE uint32_t epoch() const { return params.epochBase + step * (M::kLayers + 1) + layer + 1; }
-  GROK_DEVICE uint32_t parity() const { return (step * (M::kLayers + 1) + layer) & 1; }
+  /// Epoch of this layer's hand-over words; no two layers of a request, nor of
+  /// neighbouring requests, share one.
+  GROK_DEVICE uint32_t epoch() const { return params.epochBase + layers + 1; }
+  GROK_DEVICE uint32_t parity() const { return layers & 1; }
 
-  /// At the start of a phase: hides from the optimiser that the thread's identity is the one it knew, so that what it
-  /// derives from it is computed again here instead of occupying registers through the whole layer.
-  GROK_DEVICE void beginPhase() { asm volatile("" : "+r"(tid), "+r"(warp), "+r"(lane), "+r"(slot), "+r"(layer)); }
+  /// At the start of a phase: hides from the optimiser that the thread's
+  /// identity is the one it knew, so that what it derives from it is computed
+  /// again here instead of occupying registers through the whole layer.
+  GROK_DEVICE void beginPhase() { asm volatile("" : "+r"(tid), "+r"(layers)); }
 
   GROK_DEVICE void sync() { ptx::barSync(kConsumerBarrier, kConsumers); }
 };
 
-/// Called every so often inside a wait: true when the wait is over because it took too long (now, or anywhere in the
-/// block before). The place goes to control(), for reportFailure.
-template <class B> GROK_DEVICE bool gaveUp(B &block, uint32_t &since, Phase phase) {
+/// Called every so often inside a wait: true when the wait is over because it
+/// took too long (now, or anywhere in the block before). The place goes to
+/// control(), for reportFailure.
+template <class B>
+GROK_DEVICE bool gaveUp(B &block, uint32_t &since, Phase phase) {
   volatile uint32_t *failed = &block.control().failed;
   if (*failed)
     return true;
@@ -116,53 +173,62 @@ template <class B> GROK_DEVICE bool gaveUp(B &block, uint32_t &since, Phase phas
     since = now;
   if (now - since < block.params.watchdogMicroseconds)
     return false;
-  *failed = 1 + uint32_t(phase) + (block.layer << 8);
+  *failed = 1 + uint32_t(phase) + (block.layer() << 8);
   return true;
 }
 
-/// At the end of the kernel, by one thread: the first block of the GPU to fail leaves its place in the status record.
+/// At the end of the kernel, by one thread: the first block of the GPU to fail
+/// leaves its place in the status record.
 template <class B> GROK_DEVICE void reportFailure(B &block) {
   uint32_t failed = block.control().failed;
   abi::StatusRecord *status = block.params.status;
-  if (failed && ptx::compareExchangeSystem(&status->code, abi::kOk, abi::kWatchdog) == abi::kOk) {
+  if (failed && ptx::compareExchangeSystem(&status->code, abi::kOk,
+                                           abi::kWatchdog) == abi::kOk) {
     status->phase = (failed & 0xff) - 1;
     status->layer = failed >> 8;
-    status->slot = block.slot;
-    status->step = block.step;
+    status->slot = block.slot();
+    status->step = block.step();
   }
 }
 
 inline constexpr uint32_t kPollsBetweenChecks = 256;
 
 /// Waits for the phase of an mbarrier with this parity.
-template <class B> GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity, Phase phase) {
+template <class B>
+GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity,
+                             Phase phase) {
   uint32_t since = 0;
-  for (uint32_t polls = 1; !ptx::mbarrierTest<B::Plan::kSm>(barrier, parity); ++polls)
+  for (uint32_t polls = 1; !ptx::mbarrierTest<B::Plan::kSm>(barrier, parity);
+       ++polls)
     if (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, phase))
       return;
 }
 
-/// First half of a sum over the consumer threads: this thread's `value` of row b. The order of the sum depends on nothing
-/// but the thread count. After all rows, finishRowSums.
-template <class B> GROK_DEVICE void addToRowSum(B &block, uint32_t b, float value) {
+/// First half of a sum over the consumer threads: this thread's `value` of row
+/// b. The order of the sum depends on nothing but the thread count. After all
+/// rows, finishRowSums.
+template <class B>
+GROK_DEVICE void addToRowSum(B &block, uint32_t b, float value) {
 #pragma unroll
   for (uint32_t m = 16; m; m >>= 1)
     value += ptx::shuffleXor(value, m);
-  if (block.lane == 0)
-    block.control().reduce[b][block.warp] = value;
+  if (block.lane() == 0)
+    block.control().reduce[b][block.warp()] = value;
 }
 
-/// Second half: a warp a row adds the warps' parts, and one lane hands the sum to use(row, sum). Ends with a barrier, so
-/// that every thread may read what `use` stored.
-template <class B, class Use> GROK_DEVICE void finishRowSums(B &block, Use use) {
+/// Second half: a warp a row adds the warps' parts, and one lane hands the sum
+/// to use(row, sum). Ends with a barrier, so that every thread may read what
+/// `use` stored.
+template <class B, class Use>
+GROK_DEVICE void finishRowSums(B &block, Use use) {
   block.sync();
-  if (block.warp < block.params.rows && block.rowActive(block.warp)) {
-    float value = block.control().reduce[block.warp][block.lane % kWarps];
+  if (block.warp() < block.params.rows && block.rowActive(block.warp())) {
+    float value = block.control().reduce[block.warp()][block.lane() % kWarps];
 #pragma unroll
     for (uint32_t m = kWarps / 2; m; m >>= 1)
       value += ptx::shuffleXor(value, m);
-    if (block.lane == 0)
-      use(block.warp, value);
+    if (block.lane() == 0)
+      use(block.warp(), value);
   }
   block.sync();
 }

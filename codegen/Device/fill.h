@@ -1,4 +1,5 @@
-// Fills a blob with synthetic weights where it will run: the same values, at the same bytes, as the packer writes.
+// Fills a blob with synthetic weights where it will run: the same values, at
+// the same bytes, as the packer writes.
 #pragma once
 
 #include "codegen/Device/block.h"
@@ -6,58 +7,82 @@
 
 namespace grok::device {
 
-/// sqrt(3 / fanIn): what makes uniform elements of [-1, 1) have variance 1 / fanIn.
-GROK_DEVICE float fanInScale(uint32_t fanIn) { return ptx::sqrtRn(3.0f / float(fanIn)); }
+/// sqrt(3 / fanIn): what makes uniform elements of [-1, 1) have variance 1 /
+/// fanIn.
+GROK_DEVICE float fanInScale(uint32_t fanIn) {
+  return ptx::sqrtRn(3.0f / float(fanIn));
+}
 
-/// Fills one slot's extent of one matrix in one layer; warps take fragments in turn.
+/// Fills one slot's extent of one matrix in one layer; warps take fragments in
+/// turn.
 template <class M, class P>
-GROK_DEVICE void fillExtent(const abi::FillParams &p, const abi::Extent &extent, MatrixKind kind, uint32_t expert,
-                            uint32_t layer, uint32_t rows, uint32_t k) {
+GROK_DEVICE void fillExtent(const abi::FillParams &p, const abi::Extent &extent,
+                            MatrixKind kind, uint32_t expert, uint32_t layer,
+                            uint32_t rows, uint32_t k) {
   uint32_t steps = (k + kTileK - 1) / kTileK, lane = ptx::tid() % 32;
   float scale = fanInScale(k);
-  for (uint32_t f = ptx::tid() / 32; f < extent.tileCount * steps; f += ptx::ntid() / 32) {
-    FragmentPlace place = fragmentPlace(f, extent.tileCount, steps, P::kBlockSteps);
+  for (uint32_t f = ptx::tid() / 32; f < extent.tileCount * steps;
+       f += ptx::ntid() / 32) {
+    FragmentPlace place =
+        fragmentPlace(f, extent.tileCount, steps, P::kBlockSteps);
     uint32_t row = (extent.tileBegin + place.tile) * kTileRows + lane / 4;
-    uint16_t *out = (uint16_t *)(p.weights + extent.offset + layer * extent.layerStride + uint64_t(f) * kFragmentBytes) + lane * 8;
+    uint16_t *out =
+        (uint16_t *)(p.weights + extent.offset + layer * extent.layerStride +
+                     uint64_t(f) * kFragmentBytes) +
+        lane * 8;
     TensorRow from = matrixRow(M::kHeads, M::kKvHeads, M::kHeadDim, kind, row);
     if (M::kTiedHead && from.tensor == TensorKind::kHead)
       from.tensor = TensorKind::kTokenEmbedding;
-    uint64_t key = synthetic::tensorKey(p.seed, uint32_t(from.tensor), layer, expert);
+    uint64_t key =
+        synthetic::tensorKey(p.seed, uint32_t(from.tensor), layer, expert);
 #pragma unroll
     for (uint32_t e = 0; e < 8; ++e) {
       uint32_t column = place.step * kTileK + fragmentK(lane % 4 * 8 + e);
-      float v = row < rows && column < k ? synthetic::matrixElement(key, uint64_t(from.row) * k + column, scale) : 0.0f;
+      float v = row < rows && column < k
+                    ? synthetic::matrixElement(
+                          key, uint64_t(from.row) * k + column, scale)
+                    : 0.0f;
       out[e] = to16<M::kBF16>(v);
     }
   }
 }
 
 /// Norm gains and router rows of one layer (layer == L: the final norm).
-template <class M, class P> GROK_DEVICE void fillVectors(const abi::FillParams &p, uint32_t layer) {
-  constexpr TensorKind kNorms[4] = {TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm, TensorKind::kPreMoeNorm,
-                                    TensorKind::kPostMoeNorm};
-  float *out = (float *)(p.weights + P::kVectorsOffset + uint64_t(layer) * P::kVectorsLayerBytes);
+template <class M, class P>
+GROK_DEVICE void fillVectors(const abi::FillParams &p, uint32_t layer) {
+  constexpr TensorKind kNorms[4] = {
+      TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm,
+      TensorKind::kPreMoeNorm, TensorKind::kPostMoeNorm};
+  float *out = (float *)(p.weights + P::kVectorsOffset +
+                         uint64_t(layer) * P::kVectorsLayerBytes);
   bool final = layer == M::kLayers;
   for (uint32_t n = 0; n < (final ? 1 : 4); ++n) {
-    uint64_t key = synthetic::tensorKey(p.seed, uint32_t(final ? TensorKind::kFinalNorm : kNorms[n]), final ? 0 : layer, 0);
+    uint64_t key = synthetic::tensorKey(
+        p.seed, uint32_t(final ? TensorKind::kFinalNorm : kNorms[n]),
+        final ? 0 : layer, 0);
     for (uint32_t i = ptx::tid(); i < M::kHidden; i += ptx::ntid())
       out[n * M::kHidden + i] = synthetic::normElement(key, i);
   }
   if (M::kHashRouting || final)
     return;
-  uint64_t key = synthetic::tensorKey(p.seed, uint32_t(TensorKind::kRouter), layer, 0);
+  uint64_t key =
+      synthetic::tensorKey(p.seed, uint32_t(TensorKind::kRouter), layer, 0);
   float scale = fanInScale(M::kHidden);
   for (uint32_t i = ptx::tid(); i < M::kExperts * M::kHidden; i += ptx::ntid())
     out[4 * M::kHidden + i] = synthetic::matrixElement(key, i, scale);
 }
 
 /// One slot's rows of an untied embedding table.
-template <class M, class P> GROK_DEVICE void fillEmbedding(const abi::FillParams &p, uint32_t slot) {
-  const abi::Extent &head = p.extents[uint64_t(P::kMatrixHead) * P::kSlots + slot];
-  uint64_t key = synthetic::tensorKey(p.seed, uint32_t(TensorKind::kTokenEmbedding), 0, 0);
+template <class M, class P>
+GROK_DEVICE void fillEmbedding(const abi::FillParams &p, uint32_t slot) {
+  const abi::Extent &head =
+      p.extents[uint64_t(P::kMatrixHead) * P::kSlots + slot];
+  uint64_t key =
+      synthetic::tensorKey(p.seed, uint32_t(TensorKind::kTokenEmbedding), 0, 0);
   uint64_t first = uint64_t(head.tileBegin) * kTileRows * M::kHidden;
   uint32_t end = (head.tileBegin + head.tileCount) * kTileRows;
-  uint64_t count = uint64_t(end < M::kVocab ? end : M::kVocab) * M::kHidden - first;
+  uint64_t count =
+      uint64_t(end < M::kVocab ? end : M::kVocab) * M::kHidden - first;
   float scale = fanInScale(M::kHidden);
   uint16_t *out = (uint16_t *)(p.weights + p.embedding[slot]);
   if (head.tileCount > 0)
@@ -65,14 +90,20 @@ template <class M, class P> GROK_DEVICE void fillEmbedding(const abi::FillParams
       out[i] = to16<M::kBF16>(synthetic::matrixElement(key, first + i, scale));
 }
 
-/// Blocks take (layer, slot) pairs in turn; layer L stands for the head, the final norm and the embedding.
+/// Blocks take (layer, slot) pairs in turn; layer L stands for the head, the
+/// final norm and the embedding.
 template <class M, class P> GROK_DEVICE void fill(const abi::FillParams &p) {
-  auto matrix = [&](short index, uint32_t slot, MatrixKind kind, uint32_t expert, uint32_t layer, uint32_t rows, uint32_t k) {
+  auto matrix = [&](short index, uint32_t slot, MatrixKind kind,
+                    uint32_t expert, uint32_t layer, uint32_t rows,
+                    uint32_t k) {
     if (index >= 0)
-      fillExtent<M, P>(p, p.extents[uint64_t(uint32_t(index)) * P::kSlots + slot], kind, expert, layer, rows, k);
+      fillExtent<M, P>(p,
+                       p.extents[uint64_t(uint32_t(index)) * P::kSlots + slot],
+                       kind, expert, layer, rows, k);
   };
   constexpr uint32_t kHidden = M::kHidden, kAttn = M::kHeads * M::kHeadDim;
-  for (uint32_t job = ptx::ctaid(); job < (M::kLayers + 1) * P::kSlots; job += ptx::nctaid()) {
+  for (uint32_t job = ptx::ctaid(); job < (M::kLayers + 1) * P::kSlots;
+       job += ptx::nctaid()) {
     uint32_t layer = job / P::kSlots, slot = job % P::kSlots;
     if (slot == 0)
       fillVectors<M, P>(p, layer);
@@ -82,15 +113,21 @@ template <class M, class P> GROK_DEVICE void fill(const abi::FillParams &p) {
         fillEmbedding<M, P>(p, slot);
       continue;
     }
-    matrix(P::kMatrixQkv, slot, MatrixKind::kQkv, 0, layer, (M::kHeads + 2 * M::kKvHeads) * M::kHeadDim, kHidden);
-    matrix(P::kMatrixAttnOut, slot, MatrixKind::kAttnOut, 0, layer, kHidden, kAttn);
+    matrix(P::kMatrixQkv, slot, MatrixKind::kQkv, 0, layer,
+           (M::kHeads + 2 * M::kKvHeads) * M::kHeadDim, kHidden);
+    matrix(P::kMatrixAttnOut, slot, MatrixKind::kAttnOut, 0, layer, kHidden,
+           kAttn);
     for (uint32_t e = 0; e < M::kExperts; ++e) {
-      matrix(P::kGateUp[e], slot, MatrixKind::kGateUp, e, layer, 2 * M::kExpertWidth, kHidden);
-      matrix(P::kDown[e], slot, MatrixKind::kDown, e, layer, kHidden, M::kExpertWidth);
+      matrix(P::kGateUp[e], slot, MatrixKind::kGateUp, e, layer,
+             2 * M::kExpertWidth, kHidden);
+      matrix(P::kDown[e], slot, MatrixKind::kDown, e, layer, kHidden,
+             M::kExpertWidth);
     }
     if constexpr (M::kDenseWidth > 0) {
-      matrix(P::kMatrixDenseGateUp, slot, MatrixKind::kDenseGateUp, 0, layer, 2 * M::kDenseWidth, kHidden);
-      matrix(P::kMatrixDenseDown, slot, MatrixKind::kDenseDown, 0, layer, kHidden, M::kDenseWidth);
+      matrix(P::kMatrixDenseGateUp, slot, MatrixKind::kDenseGateUp, 0, layer,
+             2 * M::kDenseWidth, kHidden);
+      matrix(P::kMatrixDenseDown, slot, MatrixKind::kDenseDown, 0, layer,
+             kHidden, M::kDenseWidth);
     }
   }
 }

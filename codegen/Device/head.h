@@ -6,7 +6,8 @@
 
 namespace grok::device {
 
-/// A token and what it scored; the better one has the larger score, ties go to the lower id.
+/// A token and what it scored; the better one has the larger score, ties go to
+/// the lower id.
 struct Candidate {
   float score;
   int32_t id;
@@ -20,14 +21,16 @@ inline constexpr int32_t kNoToken = 0x7fffffff;
 GROK_DEVICE Candidate bestOfWarp(Candidate c) {
 #pragma unroll
   for (uint32_t m = 16; m; m >>= 1) {
-    Candidate other{ptx::shuffleXor(c.score, m), int32_t(ptx::shuffleXor(uint32_t(c.id), m))};
+    Candidate other{ptx::shuffleXor(c.score, m),
+                    int32_t(ptx::shuffleXor(uint32_t(c.id), m))};
     if (other.better(c))
       c = other;
   }
   return c;
 }
 
-/// -log(u), for u up to 1 - 2^-24, where the hardware's logarithm has no digits left.
+/// -log(u), for u up to 1 - 2^-24, where the hardware's logarithm has no digits
+/// left.
 GROK_DEVICE float negativeLog(float u) {
   float d = 1.0f - u;
   if (d > 0.1f)
@@ -39,28 +42,34 @@ GROK_DEVICE float negativeLog(float u) {
   return p * d;
 }
 
-/// Gumbel noise of one token of one position: the largest logit / T + noise is a sample of the softmax.
+/// Gumbel noise of one token of one position: the largest logit / T + noise is
+/// a sample of the softmax.
 GROK_DEVICE float gumbel(uint64_t key, uint32_t token) {
-  return -ptx::log2Approx(negativeLog(sampling::uniform(key, token))) * 0.693147182f;
+  return -ptx::log2Approx(negativeLog(sampling::uniform(key, token))) *
+         0.693147182f;
 }
 
 /// Words {score}, {id} of one slot's best token of one row.
-template <class B> GROK_DEVICE uint64_t *candidateWords(B &block, uint32_t slot, uint32_t b) {
-  uint32_t parity = block.step & 1;
+template <class B>
+GROK_DEVICE uint64_t *candidateWords(B &block, uint32_t slot, uint32_t b) {
+  uint32_t parity = block.step() & 1;
   return block.template region<uint64_t>(Region::kCandidates) +
          ((parity * B::Plan::kSlots + slot) * B::Plan::kMaxBatch + b) * 2;
 }
 
-/// Logits of this slot's part of the vocabulary for the active rows; returns this thread's best candidate, of row
-/// tid / 8 % rows.
-template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
+/// Logits of this slot's part of the vocabulary for the active rows; returns
+/// this thread's best candidate, of row tid / 8 % rows.
+template <class B>
+GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   Candidate best{kNegativeInfinity, kNoToken};
-  const float *gain = block.vectors(M::kLayers); // the final norm follows the last layer's vectors
+  const float *gain = block.vectors(
+      M::kLayers); // the final norm follows the last layer's vectors
   bool staged = false;
-  matvec<P::kMaxHeadTiles>(
-      block, ring, P::kMatrixHead, (M::kHidden + kTileK - 1) / kTileK, block.params.rows, staged, Phase::kHead,
+  matvec(
+      block, ring, P::kMatrixHead, (M::kHidden + kTileK - 1) / kTileK,
+      block.params.rows, staged, Phase::kHead,
       [&](uint32_t k0, uint32_t count) { stageNormed(block, gain, k0, count); },
       [&](Output out, float value, float) {
         uint32_t id = out.tile * kTileRows + out.r;
@@ -68,10 +77,13 @@ template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring
           return;
         float logit = softCap(M::kOutputMultiplier * value, M::kFinalCap);
         if (block.params.writeLogits)
-          block.template region<float>(Region::kLogits)[uint64_t(out.row) * M::kVocab + id] = logit;
+          block.template region<float>(
+              Region::kLogits)[uint64_t(out.row) * M::kVocab + id] = logit;
         float score = logit;
         if (block.params.inverseTemperature > 0) {
-          float noise = gumbel(sampling::noiseKey(block.params.seed, block.position(out.row) + 1), id);
+          float noise = gumbel(sampling::noiseKey(block.params.seed,
+                                                  block.position(out.row) + 1),
+                               id);
           score = ptx::fma(logit, block.params.inverseTemperature, noise);
         }
         Candidate c{score, int32_t(id)};
@@ -81,44 +93,50 @@ template <class B> GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring
   return best;
 }
 
-/// Hands this slot's best candidates over, and with them everything it stored in this step (KV entries, logits): the
-/// fence before the words and the one after reading them order the step before the next one, once a step.
-template <class B> GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
+/// Hands this slot's best candidates over, and with them everything it stored
+/// in this step (KV entries, logits): the fence before the words and the one
+/// after reading them order the step before the next one, once a step.
+template <class B>
+GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
   uint32_t rows = block.params.rows;
   Candidate *all = (Candidate *)block.scratch();
   block.sync();
   all[block.tid] = mine;
   block.sync();
-  if (block.warp >= rows)
+  if (block.warp() >= rows)
     return;
   Candidate best{kNegativeInfinity, kNoToken};
-  for (uint32_t t = block.lane; t < kConsumers; t += 32)
-    if (t / kTileRows % rows == block.warp && all[t].better(best))
+  for (uint32_t t = block.lane(); t < kConsumers; t += 32)
+    if (t / kTileRows % rows == block.warp() && all[t].better(best))
       best = all[t];
   best = bestOfWarp(best);
-  if (block.lane < 2) {
+  if (block.lane() < 2) {
     ptx::fenceGpu();
-    uint32_t payload = block.lane == 0 ? __builtin_bit_cast(uint32_t, best.score) : uint32_t(best.id);
-    publish(candidateWords(block, block.slot, block.warp) + block.lane, __builtin_bit_cast(float, payload), block.epoch());
+    uint32_t payload = block.lane() == 0
+                           ? __builtin_bit_cast(uint32_t, best.score)
+                           : uint32_t(best.id);
+    publish(candidateWords(block, block.slot(), block.warp()) + block.lane(),
+            __builtin_bit_cast(float, payload), block.epoch());
   }
 }
 
 /// The best token of every row over all slots goes to control().token.
 template <class B> GROK_DEVICE void chooseTokens(B &block) {
   using P = typename B::Plan;
-  if (block.warp < block.params.rows) {
+  if (block.warp() < block.params.rows) {
     Candidate best{kNegativeInfinity, kNoToken};
-    for (uint32_t s = block.lane; s < P::kSlots; s += 32) {
-      const uint64_t *words = candidateWords(block, s, block.warp);
+    for (uint32_t s = block.lane(); s < P::kSlots; s += 32) {
+      const uint64_t *words = candidateWords(block, s, block.warp());
       Candidate c;
       c.score = await(block, words, block.epoch(), Phase::kHead);
-      c.id = int32_t(__builtin_bit_cast(uint32_t, await(block, words + 1, block.epoch(), Phase::kHead)));
+      c.id = int32_t(__builtin_bit_cast(
+          uint32_t, await(block, words + 1, block.epoch(), Phase::kHead)));
       if (c.better(best))
         best = c;
     }
     best = bestOfWarp(best);
-    if (block.lane == 0)
-      block.control().token[block.warp] = best.id;
+    if (block.lane() == 0)
+      block.control().token[block.warp()] = best.id;
     ptx::fenceGpu();
   }
   block.sync();

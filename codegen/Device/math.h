@@ -9,7 +9,8 @@ inline constexpr float kNegativeInfinity = -__builtin_inff();
 
 /// e^x, relative error below 4e-7 for x in [-87, 87]; 0 below, infinity above.
 GROK_DEVICE float exp(float x) {
-  float t = x * 1.44269502f; // float32(log2 e); the rest of the product goes in to first order
+  float t = x * 1.44269502f; // float32(log2 e); the rest of the product goes in
+                             // to first order
   float rest = ptx::fma(x, 1.44269502f, -t) + x * 1.92596303e-8f;
   float e = ptx::exp2Approx(t);
   return x > -87.0f ? ptx::fma(e, rest * 0.693147182f, e) : (x == x ? 0.0f : x);
@@ -31,7 +32,8 @@ GROK_DEVICE float tanh(float x) {
   return __builtin_copysignf((1.0f - e) / (1.0f + e), x);
 }
 
-/// erf(x), absolute error below 3e-7 (Abramowitz and Stegun 7.1.26 beyond 0.5, the Maclaurin series below).
+/// erf(x), absolute error below 3e-7 (Abramowitz and Stegun 7.1.26 beyond 0.5,
+/// the Maclaurin series below).
 GROK_DEVICE float erf(float x) {
   float a = __builtin_fabsf(x);
   if (a < 0.5f) {
@@ -66,7 +68,8 @@ template <bool Erf> GROK_DEVICE float gelu(float z) {
   return 0.5f * z * (1.0f + tanh(inner));
 }
 
-/// Rounding to the storage type and back. f16 saturates at its largest finite value instead of overflowing.
+/// Rounding to the storage type and back. f16 saturates at its largest finite
+/// value instead of overflowing.
 template <bool BF16> GROK_DEVICE uint16_t to16(float v) {
   if constexpr (BF16)
     return ptx::toBFloat(v);

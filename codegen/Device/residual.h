@@ -1,5 +1,6 @@
-// The residual stream h, float32. Every slot keeps all of it: thread t of the block owns elements t, t + 512, ... of every
-// row, so that no synchronisation is needed, and adds each sub-block's normalised output as it arrives.
+// The residual stream h, float32. Every slot keeps all of it: thread t of the
+// block owns elements t, t + 512, ... of every row, so that no synchronisation
+// is needed, and adds each sub-block's normalised output as it arrives.
 #pragma once
 
 #include "codegen/Device/handover.h"
@@ -9,17 +10,20 @@ namespace grok::device {
 
 template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
   if constexpr (residualInShared(B::kShape))
-    return (float *)(block.shared() + B::kShared.residual) + b * B::Model::kHidden;
+    return (float *)(block.shared() + B::kShared.residual) +
+           b * B::Model::kHidden;
   return block.template region<float>(Region::kResidual) +
-         (uint64_t(block.slot) * B::Plan::kMaxBatch + b) * B::Model::kHidden;
+         (uint64_t(block.slot()) * B::Plan::kMaxBatch + b) * B::Model::kHidden;
 }
 
 /// 1 / sqrt(mean + eps) from a row's sum of squares.
 template <class B> GROK_DEVICE float normFactor(float squares) {
-  return 1.0f / ptx::sqrtRn(squares / float(B::Model::kHidden) + B::Model::kNormEps);
+  return 1.0f /
+         ptx::sqrtRn(squares / float(B::Model::kHidden) + B::Model::kNormEps);
 }
 
-/// h = multiplier * Emb[token] for every active row. The token's row was located in control() by locateEmbedding.
+/// h = multiplier * Emb[token] for every active row. The token's row was
+/// located in control() by locateEmbedding.
 template <class B> GROK_DEVICE void embed(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
@@ -28,85 +32,118 @@ template <class B> GROK_DEVICE void embed(B &block) {
   for (uint32_t b = 0; b < block.params.rows; ++b) {
     if (!block.rowActive(b))
       continue;
-    const uint16_t *row = (const uint16_t *)(block.params.weights + control.embeddingRow[b]);
+    const uint16_t *row =
+        (const uint16_t *)(block.params.weights + control.embeddingRow[b]);
     float *h = residualRow(block, b), squares = 0;
     for (uint32_t i = block.tid; i < M::kHidden; i += kConsumers) {
       uint64_t at = i;
       if constexpr (M::kTiedHead)
-        at = fragmentIndex(control.embeddingTile[b], i / kTileK, control.embeddingTiles[b], kSteps, P::kBlockSteps) *
-                 (kFragmentBytes / 2) +
-             fragmentElement(uint32_t(control.token[b]) % kTileRows, i % kTileK);
+        at =
+            fragmentIndex(control.embeddingTile[b], i / kTileK,
+                          control.embeddingTiles[b], kSteps, P::kBlockSteps) *
+                (kFragmentBytes / 2) +
+            fragmentElement(uint32_t(control.token[b]) % kTileRows, i % kTileK);
       float x = M::kEmbeddingMultiplier * from16<M::kBF16>(row[at]);
       h[i] = x;
       squares = ptx::fma(x, x, squares);
     }
     addToRowSum(block, b, squares);
   }
-  finishRowSums(block, [&](uint32_t b, float squares) { control.normFactor[b] = normFactor<B>(squares); });
+  finishRowSums(block, [&](uint32_t b, float squares) {
+    control.normFactor[b] = normFactor<B>(squares);
+  });
 }
 
-/// h += RMSNorm(y; gain) for every row whose bit is set in `rows`; y arrives as words [row][D]. Leaves the factor of the
-/// norm that reads h next in control(). What does not depend on y is loaded before waiting for it.
+/// Adds this thread's part of RMSNorm(y; gain) to h; returns the sum of the new
+/// elements' squares.
+GROK_DEVICE float addElement(float *h, float y, float factor, float gain,
+                             float squares) {
+  float x = ptx::fma(y * factor, gain, *h);
+  *h = x;
+  return ptx::fma(x, x, squares);
+}
+
+/// addNormed for a batch of one row whose elements fit a few registers a
+/// thread: y is read once, and the gains are loaded before waiting for it.
 template <class B>
-GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain, uint32_t rows, Phase phase) {
+GROK_DEVICE void addNormedSingle(B &block, const uint64_t *y, const float *gain,
+                                 Phase phase) {
   constexpr uint32_t kHidden = B::Model::kHidden;
-  // A thread's elements of a row. Few enough, and they stay in registers from one pass over y to the next.
   constexpr uint32_t kPerThread = (kHidden + kConsumers - 1) / kConsumers;
-  constexpr bool kKeep = kPerThread <= 4;
-  const bool keep = kKeep && block.params.rows == 1;
   auto &control = block.control();
-  float kept[kKeep ? kPerThread : 1], keptGain[kKeep ? kPerThread : 1];
-  if (keep) {
+  float value[kPerThread], gains[kPerThread], squares = 0;
 #pragma unroll
-    for (uint32_t j = 0; j < (kKeep ? kPerThread : 1); ++j) {
-      uint32_t i = block.tid + j * kConsumers;
-      keptGain[j] = i < kHidden ? gain[i] : 0;
-    }
+  for (uint32_t j = 0; j < kPerThread; ++j) {
+    uint32_t i = block.tid + j * kConsumers;
+    gains[j] = i < kHidden ? gain[i] : 0;
   }
+  awaitMany(block, y, block.tid, kHidden, phase, value);
+#pragma unroll
+  for (uint32_t j = 0; j < kPerThread; ++j)
+    squares = ptx::fma(value[j], value[j], squares);
+  addToRowSum(block, 0, squares);
+  finishRowSums(block, [&](uint32_t b, float sum) {
+    control.outputFactor[b] = normFactor<B>(sum);
+  });
+  float *h = residualRow(block, 0), factor = control.outputFactor[0];
+  squares = 0;
+#pragma unroll
+  for (uint32_t j = 0; j < kPerThread; ++j)
+    if (uint32_t i = block.tid + j * kConsumers; i < kHidden)
+      squares = addElement(h + i, value[j], factor, gains[j], squares);
+  addToRowSum(block, 0, squares);
+  finishRowSums(block, [&](uint32_t b, float sum) {
+    control.normFactor[b] = normFactor<B>(sum);
+  });
+}
+
+/// h += RMSNorm(y; gain) for every row whose bit is set in `rows`; y arrives as
+/// words [row][D]. Leaves the factor of the norm that reads h next in
+/// control().
+template <class B>
+GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
+                           uint32_t rows, Phase phase) {
+  constexpr uint32_t kHidden = B::Model::kHidden;
+  // sm_80 has no registers for it.
+  constexpr bool kSingle = kHidden <= 4 * kConsumers && B::Plan::kSm >= 90;
+  if (kSingle && block.params.rows == 1) {
+    if (rows)
+      addNormedSingle(block, y, gain, phase);
+    return;
+  }
+  auto &control = block.control();
   for (uint32_t b = 0; b < block.params.rows; ++b) {
     if (!(rows >> b & 1))
       continue;
     float squares = 0;
-    if (keep) {
-      awaitMany(block, y, block.tid, kHidden, phase, kept);
-#pragma unroll
-      for (uint32_t j = 0; j < (kKeep ? kPerThread : 1); ++j)
-        squares = ptx::fma(kept[j], kept[j], squares);
-    } else {
-      forEachWord(block, y + b * kHidden, kHidden, phase, [&](uint32_t, float v) { squares = ptx::fma(v, v, squares); });
-    }
+    forEachWord(block, y + b * kHidden, kHidden, phase,
+                [&](uint32_t, float v) { squares = ptx::fma(v, v, squares); });
     addToRowSum(block, b, squares);
   }
-  finishRowSums(block, [&](uint32_t b, float squares) { control.outputFactor[b] = normFactor<B>(squares); });
+  finishRowSums(block, [&](uint32_t b, float sum) {
+    control.outputFactor[b] = normFactor<B>(sum);
+  });
   for (uint32_t b = 0; b < block.params.rows; ++b) {
     if (!(rows >> b & 1)) // h, and with it the factor, stay as they are
       continue;
-    float *h = residualRow(block, b), squares = 0, factor = control.outputFactor[b];
-    auto add = [&](uint32_t i, float v, float g) {
-      float x = ptx::fma(v * factor, g, h[i]);
-      h[i] = x;
-      squares = ptx::fma(x, x, squares);
-    };
-    if (keep) {
-#pragma unroll
-      for (uint32_t j = 0; j < (kKeep ? kPerThread : 1); ++j)
-        if (uint32_t i = block.tid + j * kConsumers; i < kHidden)
-          add(i, kept[j], keptGain[j]);
-    } else {
-      for (uint32_t i = block.tid; i < kHidden; i += kConsumers)
-        add(i, arrived(y + b * kHidden + i), gain[i]);
-    }
+    float *h = residualRow(block, b), squares = 0;
+    float factor = control.outputFactor[b];
+    for (uint32_t i = block.tid; i < kHidden; i += kConsumers)
+      squares = addElement(h + i, arrived(y + b * kHidden + i), factor, gain[i],
+                           squares);
     addToRowSum(block, b, squares);
   }
-  finishRowSums(block, [&](uint32_t b, float squares) {
+  finishRowSums(block, [&](uint32_t b, float sum) {
     if (rows >> b & 1)
-      control.normFactor[b] = normFactor<B>(squares);
+      control.normFactor[b] = normFactor<B>(sum);
   });
 }
 
-/// Stores RMSNorm(h; gain) of elements [k0, k0 + count) as the operand, zero past the end. Each thread stores the
-/// elements of h that it owns.
-template <class B> GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t k0, uint32_t count) {
+/// Stores RMSNorm(h; gain) of elements [k0, k0 + count) as the operand, zero
+/// past the end. Each thread stores the elements of h that it owns.
+template <class B>
+GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t k0,
+                             uint32_t count) {
   constexpr uint32_t kHidden = B::Model::kHidden;
   Operand<B> operand = Operand<B>::of(block);
   for (uint32_t b = 0; b < block.params.rows; ++b) {

@@ -1,8 +1,10 @@
-// The weight stream of a slot: a producer warp copies extents, chunk by chunk, into a ring in shared memory; the consumer
-// warps take fragments out of it in the same order.
+// The weight stream of a slot: a producer warp copies extents, chunk by chunk,
+// into a ring in shared memory; the consumer warps take fragments out of it in
+// the same order.
 //
-//   producer: wait empty[stage] -> copy -> full[stage] completes when the bytes have landed
-//   consumer: wait full[stage] -> read -> arrive on empty[stage] (once a warp)
+//   producer: wait empty[stage] -> copy -> full[stage] completes when the bytes
+//   have landed consumer: wait full[stage] -> read -> arrive on empty[stage]
+//   (once a warp)
 #pragma once
 
 #include "codegen/Device/block.h"
@@ -13,14 +15,20 @@ template <class B> struct RingBarriers {
   using Plan = typename B::Plan;
   static constexpr uint32_t kStages = Plan::kRingStages;
 
-  uint32_t base; // shared address of full[0]; empty follows, then the routing barriers
+  uint32_t base; // shared address of full[0]; empty follows, then the routing
+                 // barriers
   GROK_DEVICE uint32_t full(uint32_t stage) const { return base + 8 * stage; }
-  GROK_DEVICE uint32_t empty(uint32_t stage) const { return base + 8 * (kStages + stage); }
-  /// Completes once for each routing decision that the producer may follow, and once for each that it has read.
+  GROK_DEVICE uint32_t empty(uint32_t stage) const {
+    return base + 8 * (kStages + stage);
+  }
+  /// Completes once for each routing decision that the producer may follow, and
+  /// once for each that it has read.
   GROK_DEVICE uint32_t routed() const { return base + 16 * kStages; }
   GROK_DEVICE uint32_t taken() const { return base + 16 * kStages + 8; }
 
-  static GROK_DEVICE RingBarriers of(B &block) { return {ptx::sharedAddress(block.shared() + B::kShared.barriers)}; }
+  static GROK_DEVICE RingBarriers of(B &block) {
+    return {ptx::sharedAddress(block.shared() + B::kShared.barriers)};
+  }
 
   /// By one thread, before anyone waits.
   GROK_DEVICE void init() const {
@@ -35,20 +43,21 @@ template <class B> struct RingBarriers {
   }
 };
 
-/// The consumer side; one per warp. Chunks are numbered from the kernel's start.
+/// The consumer side; one per warp. Chunks are numbered from the kernel's
+/// start.
 template <class B> struct RingReader {
   using Plan = typename B::Plan;
-  static constexpr uint32_t kFragments = Plan::kChunkBytes / kFragmentBytes; // of a chunk
+  static constexpr uint32_t kFragments =
+      Plan::kChunkBytes / kFragmentBytes; // of a chunk
 
-  RingBarriers<B> barriers;
-  uint32_t data;         // shared address of stage 0
-  uint32_t next = 0;     // first chunk of the extent that comes next
-  uint32_t taken = 0;    // chunks waited for
-  uint32_t stage = 0;    // of chunk taken - 1
-  uint32_t phaseBit = 1; // parity of stage's use by chunk taken - 1; flips when the stage wraps
+  uint32_t next = 0;  // first chunk of the extent that comes next
+  uint32_t taken = 0; // chunks waited for
+  uint32_t stage = 0; // of chunk taken - 1
+  uint32_t phaseBit =
+      1; // parity of stage's use by chunk taken - 1; flips when the stage wraps
 
   static GROK_DEVICE RingReader of(B &block) {
-    RingReader r{RingBarriers<B>::of(block), ptx::sharedAddress(block.shared() + B::kShared.ring)};
+    RingReader r;
     r.stage = Plan::kRingStages - 1;
     return r;
   }
@@ -62,14 +71,18 @@ template <class B> struct RingReader {
         phaseBit ^= 1;
       }
       ++taken;
-      waitBarrier(block, barriers.full(stage), phaseBit, phase);
+      waitBarrier(block, RingBarriers<B>::of(block).full(stage), phaseBit,
+                  phase);
     }
   }
 
   /// Lane's 16 bytes of fragment `index` of the current extent.
   GROK_DEVICE ptx::U4 fragment(B &block, uint32_t index, Phase phase) {
     advanceTo(block, next + index / kFragments, phase);
-    return ptx::loadShared16(data + stage * Plan::kChunkBytes + index % kFragments * kFragmentBytes + block.lane * 16);
+    uint32_t data = ptx::sharedAddress(block.shared() + B::kShared.ring);
+    return ptx::loadShared16(data + stage * Plan::kChunkBytes +
+                             index % kFragments * kFragmentBytes +
+                             block.lane() * 16);
   }
 
   /// The current extent, of `fragments` fragments, is done.
@@ -85,12 +98,13 @@ private:
     if (taken == 0)
       return;
     ptx::warpSync(); // every lane has read its part
-    if (block.lane == 0)
-      ptx::mbarrierArrive(barriers.empty(stage));
+    if (block.lane() == 0)
+      ptx::mbarrierArrive(RingBarriers<B>::of(block).empty(stage));
   }
 };
 
-/// The producer side: the whole warp runs it, in the order in which the consumers take extents.
+/// The producer side: the whole warp runs it, in the order in which the
+/// consumers take extents.
 template <class B> struct RingWriter {
   using Plan = typename B::Plan;
   static constexpr uint32_t kStages = Plan::kRingStages;
@@ -101,7 +115,8 @@ template <class B> struct RingWriter {
   bool stopped = false;
 
   static GROK_DEVICE RingWriter of(B &block) {
-    return {RingBarriers<B>::of(block), ptx::sharedAddress(block.shared() + B::kShared.ring)};
+    return {RingBarriers<B>::of(block),
+            ptx::sharedAddress(block.shared() + B::kShared.ring)};
   }
 
   /// Waits for a barrier unless the consumers have left.
@@ -120,7 +135,8 @@ template <class B> struct RingWriter {
       uint32_t stage = issued % kStages, use = issued / kStages;
       if (use > 0)
         wait(block, barriers.empty(stage), (use - 1) & 1);
-      // Pacing: bytes in flight, apart from the ring's size, decide how long hand-overs queue behind the stream.
+      // Pacing: bytes in flight, apart from the ring's size, decide how long
+      // hand-overs queue behind the stream.
       if (Plan::kInFlightChunks < kStages && issued >= Plan::kInFlightChunks) {
         uint32_t earlier = issued - Plan::kInFlightChunks;
         wait(block, barriers.full(earlier % kStages), earlier / kStages & 1);
@@ -128,29 +144,34 @@ template <class B> struct RingWriter {
       if (stopped)
         return;
       uint64_t left = bytes - at;
-      copy(block, stage, source + at, left < Plan::kChunkBytes ? uint32_t(left) : Plan::kChunkBytes);
+      copy(block, stage, source + at,
+           left < Plan::kChunkBytes ? uint32_t(left) : Plan::kChunkBytes);
       ++issued;
     }
   }
 
-  /// Waits until everything issued has landed: shared memory must not be written after the block has gone.
+  /// Waits until everything issued has landed: shared memory must not be
+  /// written after the block has gone.
   GROK_DEVICE void drain() {
     uint32_t first = issued > kStages ? issued - kStages : 0;
     for (uint32_t c = first; c < issued; ++c)
-      while (!ptx::mbarrierTest<Plan::kSm>(barriers.full(c % kStages), c / kStages & 1)) {
+      while (!ptx::mbarrierTest<Plan::kSm>(barriers.full(c % kStages),
+                                           c / kStages & 1)) {
       }
   }
 
 private:
-  GROK_DEVICE void copy(B &block, uint32_t stage, const uint8_t *source, uint32_t bytes) {
+  GROK_DEVICE void copy(B &block, uint32_t stage, const uint8_t *source,
+                        uint32_t bytes) {
     uint32_t target = data + stage * Plan::kChunkBytes;
     if constexpr (Plan::kSm >= 90) {
-      if (block.lane == 0) {
+      if (block.lane() == 0) {
         ptx::mbarrierExpect(barriers.full(stage), bytes);
         ptx::bulkCopy(target, source, bytes, barriers.full(stage));
       }
     } else {
-      for (uint32_t at = block.lane * 16; at < bytes; at += 512)
+#pragma unroll 1
+      for (uint32_t at = block.lane() * 16; at < bytes; at += 512)
         ptx::copyAsync16(target + at, source + at);
       ptx::copyAsyncArrive(barriers.full(stage));
     }

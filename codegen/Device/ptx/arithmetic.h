@@ -1,21 +1,28 @@
-// Tensor-core products, conversions and the special-function unit: one function an instruction.
+// Tensor-core products, conversions and the special-function unit: one function
+// an instruction.
 #pragma once
 
 #include "codegen/Device/ptx/threads.h"
 
 namespace grok::ptx {
 
-/// c[16x8] += a[16x16] * b[16x8], float32 accumulators, f16 or bf16 operands.
+/// c[8x8] += a[8x16] * b[16x8], float32 accumulators, f16 or bf16 operands: the
+/// upper half of an m16n8k16 product, whose rows 8..15 are zero. A lane holds
+/// c[lane / 4][lane % 4 * 2 + {0, 1}].
 template <bool BF16>
-GROK_DEVICE void mma(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+GROK_DEVICE void mma(float (&c)[2], uint32_t a0, uint32_t a2, uint32_t b0,
+                     uint32_t b1) {
+  float unused2, unused3;
   if constexpr (BF16)
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%5}, {%7,%8}, {%0,%1,%9,%9};"
+                 : "+f"(c[0]), "+f"(c[1]), "=f"(unused2), "=f"(unused3)
+                 : "r"(a0), "r"(0), "r"(a2), "r"(b0), "r"(b1), "f"(0.0f));
   else
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%5}, {%7,%8}, {%0,%1,%9,%9};"
+                 : "+f"(c[0]), "+f"(c[1]), "=f"(unused2), "=f"(unused3)
+                 : "r"(a0), "r"(0), "r"(a2), "r"(b0), "r"(b1), "f"(0.0f));
 }
 
 GROK_DEVICE uint16_t toHalf(float v) {
@@ -56,6 +63,8 @@ GROK_DEVICE float sqrtRn(float v) {
   return r;
 }
 
-GROK_DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+GROK_DEVICE float fma(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
 
 } // namespace grok::ptx

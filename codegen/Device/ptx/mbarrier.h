@@ -1,4 +1,5 @@
-// mbarriers and the asynchronous copies that complete on them. Addresses are 32-bit shared addresses.
+// mbarriers and the asynchronous copies that complete on them. Addresses are
+// 32-bit shared addresses.
 #pragma once
 
 #include "codegen/Device/ptx/threads.h"
@@ -6,49 +7,66 @@
 namespace grok::ptx {
 
 GROK_DEVICE void mbarrierInit(uint32_t barrier, uint32_t count) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count)
+               : "memory");
 }
 
 GROK_DEVICE void mbarrierArrive(uint32_t barrier) {
-  asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(barrier) : "memory");
+  asm volatile(
+      "{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(barrier)
+      : "memory");
 }
 
 /// True when the phase with this parity has completed.
-template <unsigned Sm> GROK_DEVICE bool mbarrierTest(uint32_t barrier, uint32_t parity) {
+template <unsigned Sm>
+GROK_DEVICE bool mbarrierTest(uint32_t barrier, uint32_t parity) {
   uint32_t done;
   if constexpr (Sm >= 90)
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 "
+                 "p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
                  : "=r"(done)
                  : "r"(barrier), "r"(parity)
                  : "memory");
   else
-    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, "
+                 "[%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
                  : "=r"(done)
                  : "r"(barrier), "r"(parity)
                  : "memory");
   return done != 0;
 }
 
-/// sm_90: the barrier expects this many bytes of bulk copies in its current phase, and one arrival less.
+/// sm_90: the barrier expects this many bytes of bulk copies in its current
+/// phase, and one arrival less.
 GROK_DEVICE void mbarrierExpect(uint32_t barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+      "r"(bytes)
+      : "memory");
 }
 
-/// sm_90: one thread copies `bytes` (a multiple of 16) from global to shared memory.
-GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes, uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared),
+/// sm_90: one thread copies `bytes` (a multiple of 16) from global to shared
+/// memory.
+GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes,
+                          uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+               "bytes [%0], [%1], %2, [%3];" ::"r"(shared),
                "l"(global), "r"(bytes), "r"(barrier)
                : "memory");
 }
 
 /// sm_80: one thread copies 16 bytes, past L1.
 GROK_DEVICE void copyAsync16(uint32_t shared, const void *global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
+               "l"(global)
+               : "memory");
 }
 
-/// sm_80: an arrival on the barrier when this thread's copies so far are complete.
+/// sm_80: an arrival on the barrier when this thread's copies so far are
+/// complete.
 GROK_DEVICE void copyAsyncArrive(uint32_t barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier)
+               : "memory");
 }
 
 } // namespace grok::ptx

@@ -1,4 +1,5 @@
-// Global and shared memory accesses with an explicit meaning: one function an instruction.
+// Global and shared memory accesses with an explicit meaning: one function an
+// instruction.
 #pragma once
 
 #include "codegen/Device/ptx/threads.h"
@@ -9,24 +10,33 @@ struct U4 {
   uint32_t x, y, z, w;
 };
 
-/// A hand-over word must be one access: PTX treats a vector access as separate scalar ones, a 64-bit scalar is atomic.
+/// A hand-over word must be one access: PTX treats a vector access as separate
+/// scalar ones, a 64-bit scalar is atomic.
 GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
   uint64_t v;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
+               : "=l"(v)
+               : "l"(p)
+               : "memory");
   return v;
 }
 
 GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v)
+               : "memory");
 }
 
 GROK_DEVICE uint32_t loadRelaxed(const uint32_t *p) {
   uint32_t v;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
+               : "=r"(v)
+               : "l"(p)
+               : "memory");
   return v;
 }
 
-/// 16 bytes that other SMs may have written before the last fence: from L2, never from a stale L1 line.
+/// 16 bytes that other SMs may have written before the last fence: from L2,
+/// never from a stale L1 line.
 GROK_DEVICE U4 loadL2(const void *p) {
   U4 v;
   asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -38,13 +48,19 @@ GROK_DEVICE U4 loadL2(const void *p) {
 
 GROK_DEVICE uint16_t loadL2(const uint16_t *p) {
   uint16_t v;
-  asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];" : "=h"(v) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];"
+               : "=h"(v)
+               : "l"(p)
+               : "memory");
   return v;
 }
 
 GROK_DEVICE float loadL2(const float *p) {
   float v;
-  asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];"
+               : "=f"(v)
+               : "l"(p)
+               : "memory");
   return v;
 }
 
@@ -53,34 +69,48 @@ template <class T> GROK_DEVICE T loadConst(const T *p) { return *p; }
 
 GROK_DEVICE uint32_t exchange(uint32_t *p, uint32_t v) {
   uint32_t old;
-  asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+  asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(p), "r"(v)
+               : "memory");
   return old;
 }
 
-GROK_DEVICE uint32_t compareExchangeSystem(uint32_t *p, uint32_t expected, uint32_t v) {
+GROK_DEVICE uint32_t compareExchangeSystem(uint32_t *p, uint32_t expected,
+                                           uint32_t v) {
   uint32_t old;
-  asm volatile("atom.acq_rel.sys.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(v) : "memory");
+  asm volatile("atom.acq_rel.sys.global.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(old)
+               : "l"(p), "r"(expected), "r"(v)
+               : "memory");
   return old;
 }
 
 GROK_DEVICE void storeReleaseSystem(uint32_t *p, uint32_t v) {
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v)
+               : "memory");
 }
 
-/// Orders this thread's accesses (and what it has seen of others') for the whole GPU. It waits for traffic in flight:
-/// once a step, never inside a layer.
+/// Orders this thread's accesses (and what it has seen of others') for the
+/// whole GPU. It waits for traffic in flight: once a step, never inside a
+/// layer.
 GROK_DEVICE void fenceGpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 /// 32-bit address in the shared window, for instructions that want one.
 GROK_DEVICE uint32_t sharedAddress(const void *p) {
   uint32_t r;
-  asm("{\n.reg .u64 t;\ncvta.to.shared.u64 t, %1;\ncvt.u32.u64 %0, t;\n}" : "=r"(r) : "l"(p));
+  asm("{\n.reg .u64 t;\ncvta.to.shared.u64 t, %1;\ncvt.u32.u64 %0, t;\n}"
+      : "=r"(r)
+      : "l"(p));
   return r;
 }
 
 GROK_DEVICE U4 loadShared16(uint32_t address) {
   U4 v;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address) : "memory");
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
   return v;
 }
 
@@ -90,10 +120,13 @@ GROK_DEVICE uint32_t loadShared4(uint32_t address) {
   return v;
 }
 
-GROK_DEVICE float loadSharedFloat(uint32_t address) { return __builtin_bit_cast(float, loadShared4(address)); }
+GROK_DEVICE float loadSharedFloat(uint32_t address) {
+  return __builtin_bit_cast(float, loadShared4(address));
+}
 
 GROK_DEVICE void storeShared8(uint32_t address, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y)
+               : "memory");
 }
 
 } // namespace grok::ptx

@@ -35,24 +35,32 @@ GROK_DEVICE void warpSync() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 
 GROK_DEVICE uint32_t ballot(bool p) {
   uint32_t r;
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.ballot.b32 %0, p, -1;\n}" : "=r"(r) : "r"(uint32_t(p)));
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.ballot.b32 "
+               "%0, p, -1;\n}"
+               : "=r"(r)
+               : "r"(uint32_t(p)));
   return r;
 }
 
 GROK_DEVICE uint32_t shuffleXor(uint32_t v, uint32_t mask) {
   uint32_t r;
-  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(r) : "r"(v), "r"(mask));
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;"
+               : "=r"(r)
+               : "r"(v), "r"(mask));
   return r;
 }
 
 GROK_DEVICE uint32_t shuffle(uint32_t v, uint32_t lane) {
   uint32_t r;
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=r"(r) : "r"(v), "r"(lane));
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;"
+               : "=r"(r)
+               : "r"(v), "r"(lane));
   return r;
 }
 
 GROK_DEVICE float shuffleXor(float v, uint32_t mask) {
-  return __builtin_bit_cast(float, shuffleXor(__builtin_bit_cast(uint32_t, v), mask));
+  return __builtin_bit_cast(float,
+                            shuffleXor(__builtin_bit_cast(uint32_t, v), mask));
 }
 
 } // namespace grok::ptx
