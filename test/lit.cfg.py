@@ -34,7 +34,8 @@ def cuda_device():
 
 
 ptxas = shutil.which("ptxas", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
-if ptxas:
+# PTX does not depend on how the compiler was built, so it is assembled in one of the suites only.
+if ptxas and not config.grok_sanitize:
     config.available_features.add("ptxas")
 if cuda_device():
     config.available_features.add("cuda")

@@ -55,9 +55,9 @@ struct DecodeParams {
   uint32_t limit[kMaxBatch]; // ids after generation at most; known..limit-1 are
                              // generated (limit == known: none, the last
                              // position's logits are still computed)
-  int32_t eosId;            // generation of a row stops after it; -1: never
-  float inverseTemperature; // 0: greedy
-  uint64_t seed;            // of the Gumbel noise
+  int32_t eosId;             // generation of a row stops after it; -1: never
+  float inverseTemperature;  // 0: greedy
+  uint64_t seed;             // of the Gumbel noise
   uint32_t writeLogits; // 1: logits of every row's last computed position go to
                         // the arena's "logits"
   uint32_t epochBase;   // epochs of this launch are > epochBase; a launch uses
