@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "runtime/bundle/DecodeMemory.h"
 #include "runtime/common/Rope.h"
@@ -25,6 +27,16 @@ constexpr uint32_t kEpochLimit = 1u << 31;
 
 std::string megabytes(uint64_t bytes) {
   return absl::StrFormat("%.0f MB", double(bytes) / (1 << 20));
+}
+
+/// GROK_SLOT_SHIFT gives every slot another SM: results must not depend on it.
+absl::StatusOr<uint32_t> slotShift() {
+  const char *text = std::getenv("GROK_SLOT_SHIFT");
+  uint32_t shift = 0;
+  if (text && !absl::SimpleAtoi(text, &shift))
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "GROK_SLOT_SHIFT: found '%s', expected an integer from 0", text));
+  return shift;
 }
 
 } // namespace
@@ -199,7 +211,11 @@ absl::Status CudaExecutor::loadTables() {
       readSmIds(api_, smCount_, sharedLimit_);
   if (!smIds.ok())
     return smIds.status();
-  absl::StatusOr<std::vector<uint32_t>> table = slotTable(*smIds, plan_.slots);
+  absl::StatusOr<uint32_t> shift = slotShift();
+  if (!shift.ok())
+    return shift.status();
+  absl::StatusOr<std::vector<uint32_t>> table =
+      slotTable(*smIds, plan_.slots, *shift);
   if (!table.ok())
     return table.status();
   absl::StatusOr<DeviceBuffer> slots =

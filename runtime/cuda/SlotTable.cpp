@@ -62,7 +62,7 @@ readSmIds(const DriverApi &api, uint32_t smCount, uint32_t sharedBytes) {
 }
 
 absl::StatusOr<std::vector<uint32_t>>
-slotTable(const std::vector<uint32_t> &smIds, uint32_t slots) {
+slotTable(const std::vector<uint32_t> &smIds, uint32_t slots, uint32_t shift) {
   if (smIds.size() < slots)
     return absl::FailedPreconditionError(
         absl::StrFormat("the bundle was compiled for %d SMs, the GPU has %d; "
@@ -70,7 +70,7 @@ slotTable(const std::vector<uint32_t> &smIds, uint32_t slots) {
                         slots, smIds.size()));
   std::vector<uint32_t> table(smIds.back() + 1, ~0u);
   for (uint32_t slot = 0; slot < slots; ++slot)
-    table[smIds[slot]] = slot;
+    table[smIds[(uint64_t(slot) + shift) % smIds.size()]] = slot;
   return table;
 }
 

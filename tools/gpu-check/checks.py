@@ -11,6 +11,7 @@ from golden import largest_error, relative_error
 from machine import Failure, Script
 
 RUNS = 100
+SLOT_SHIFTS = (1, 67)  # every slot on another SM
 LOSS_LIMIT = 0.005  # relative
 LONG_ROW = 200      # positions: several blocks of the KV cache
 FILLER_LENGTHS = (1, 9, 61, 17, 70, 5, 33)
@@ -112,6 +113,11 @@ class BundleCheck:
         if self.case.variant == "":
             self.report_errors("logits", errors, self.case.limit)
         expected = tensors.bytes(f"logits.{runs[0]}")
+        for shift in SLOT_SHIFTS:
+            script = Script()
+            row = script.alone(request)
+            shifted = self.machine.replay(self.bundle, script, environment={"GROK_SLOT_SHIFT": str(shift)})[1]
+            self.different += [f"slots shifted by {shift} SMs"] if shifted.bytes(f"logits.{row}") != expected else []
         self.different += [f"run {i}" for i, row in enumerate(runs) if tensors.bytes(f"logits.{row}") != expected]
         self.different += [f"row {i} of 8" for i, row in enumerate(places) if tensors.bytes(f"logits.{row}") != expected]
 

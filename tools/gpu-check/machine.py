@@ -46,13 +46,14 @@ class Machine:
             self.log.write(text + "\n")
             self.log.flush()
 
-    def call(self, *arguments, prefix=()):
+    def call(self, *arguments, prefix=(), environment=()):
         """Standard output (with `prefix`, a program to run grokrun under: standard error too). Failure if it failed."""
         command = [*prefix, self.grokrun, *arguments]
         seconds = PREFIXED_SECONDS if prefix else COMMAND_SECONDS
         begin = time.monotonic()
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=self.environment)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
+                                  env={**self.environment, **dict(environment)})
             code, out, err = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired:
             code, out, err = "timeout", "", f"error: no end after {seconds} s"
@@ -66,7 +67,7 @@ class Machine:
             raise Failure(f"{message.removeprefix('error: ')} (exit {code})")
         return out + err if prefix else out
 
-    def replay(self, bundle, script, logits=True, device=None, prefix=()):
+    def replay(self, bundle, script, logits=True, device=None, prefix=(), environment=()):
         """Runs a script; returns the new ids of every row, and the rows' logits if they are asked for."""
         stem = f"{bundle}.{'logits' if logits else 'ids'}.{(device or self.device).replace(':', '')}"
         with open(stem + ".requests", "w") as file:
@@ -74,7 +75,7 @@ class Machine:
         arguments = ["replay", bundle, "--requests", stem + ".requests", "--device", device or self.device]
         if logits:
             arguments += ["-o", stem + ".safetensors"]
-        out = self.call(*arguments, prefix=prefix)
+        out = self.call(*arguments, prefix=prefix, environment=environment)
         ids = [[int(i) for i in line[1:-1].split(",") if i] for line in out.splitlines() if line.startswith("[")]
         if not logits:
             return ids, None

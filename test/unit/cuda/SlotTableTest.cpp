@@ -12,6 +12,12 @@ TEST(SlotTable, FollowsTheNumbersOfTheSms) {
             (std::vector<uint32_t>{~0u, 0, 1, ~0u, ~0u, 2, ~0u, ~0u, ~0u}));
 }
 
+TEST(SlotTable, ShiftsTheSlotsOverTheSms) {
+  absl::StatusOr<std::vector<uint32_t>> table = slotTable({0, 1, 2, 3}, 3, 2);
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(*table, (std::vector<uint32_t>{2, ~0u, 0, 1}));
+}
+
 TEST(SlotTable, NeedsAnSmASlot) {
   absl::StatusOr<std::vector<uint32_t>> table = slotTable({0, 1}, 3);
   EXPECT_EQ(table.status().code(), absl::StatusCode::kFailedPrecondition);
