@@ -94,7 +94,9 @@ private:
           unsigned threads, const Kernels &kernels);
   void planMatrices(const PlanTables &plan);
   absl::Status planArena();
-  void placeWorkers(uint8_t *base);
+  /// Addresses rather than pointers: the first call, with base 0, only
+  /// measures.
+  void placeWorkers(uintptr_t base);
 
   void runThread(unsigned thread);
   void embed(Worker &w);

@@ -74,10 +74,10 @@ void Forward::planMatrices(const PlanTables &plan) {
     tiedRows_ = RowLocator(*plan.findMatrix(MatrixKind::kHead), blockSteps_);
 }
 
-void Forward::placeWorkers(uint8_t *base) {
+void Forward::placeWorkers(uintptr_t base) {
   for (unsigned thread = 0; thread != pool_.threads(); ++thread) {
     ArenaLayout layout;
-    uint8_t *own = base + workerBegin_ + thread * workerBytes_;
+    uintptr_t own = base + workerBegin_ + thread * workerBytes_;
     auto floats = [&](uint64_t count) {
       return reinterpret_cast<float *>(own + layout.floats(count));
     };
@@ -107,7 +107,7 @@ absl::Status Forward::planArena() {
   uint64_t kvFloats = uint64_t(maxBatch_) * rowBlocks_ * m_.numLayers * 2 *
                       m_.numKvHeads * kKvBlock * headStride_;
   workers_.resize(pool_.threads());
-  placeWorkers(nullptr); // for workerBytes_
+  placeWorkers(0); // for workerBytes_
 
   ArenaLayout layout;
   uint64_t rope = layout.floats(uint64_t(maxSeq_) * m_.headDim);
@@ -141,7 +141,7 @@ absl::Status Forward::planArena() {
   logits_ = at(logits);
   routing_ = reinterpret_cast<uint32_t *>(arena_.data() + routing);
   kv_ = at(kv);
-  placeWorkers(arena_.data());
+  placeWorkers(reinterpret_cast<uintptr_t>(arena_.data()));
   return absl::OkStatus();
 }
 
