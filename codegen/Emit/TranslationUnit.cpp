@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/bundle/DecodeMemory.h"
+#include "runtime/bundle/PlanCheck.h"
 
 namespace grok {
 namespace {
@@ -119,17 +119,6 @@ std::vector<int> expertIndices(const PlanTables &plan, MatrixKind kind) {
   return indices;
 }
 
-/// The largest number of tiles that a slot has in a matrix of these kinds.
-uint32_t maxTiles(const PlanTables &plan,
-                  std::initializer_list<MatrixKind> kinds) {
-  uint32_t most = 0;
-  for (const PlanMatrix &matrix : plan.matrices)
-    if (std::find(kinds.begin(), kinds.end(), matrix.kind) != kinds.end())
-      for (const SlotExtent &extent : matrix.slots)
-        most = std::max(most, extent.tileCount);
-  return most;
-}
-
 /// Whether a layer can end without a hand-over from some slot: it has no tile
 /// of attn_out or of an expert's down matrix, or the rows' experts were all
 /// pruned. Slots then announce themselves by a word of their own.
@@ -144,29 +133,6 @@ bool needsPresence(const PlanTables &plan, const ModelConfig &model) {
                            PlanTables::Expert::kPruned) > 0;
   return (pruned && model.denseWidth == 0) ||
          std::any_of(plan.matrices.begin(), plan.matrices.end(), idle);
-}
-
-DecodeShape decodeShape(const ModelConfig &m, const PlanTables &plan) {
-  return {m.hiddenSize,
-          m.numHeads,
-          m.numKvHeads,
-          m.headDim,
-          m.numExperts,
-          m.expertsPerToken,
-          m.expertWidth,
-          m.denseWidth,
-          m.vocabSize,
-          m.numLayers,
-          !m.hash.has_value(),
-          plan.slots,
-          plan.maxBatch,
-          plan.maxSeq,
-          plan.activations == Activations::kSplit ? 2u : 1u,
-          plan.blockSteps,
-          plan.ringStages,
-          plan.chunkBytes,
-          uint32_t(plan.matrices.size()),
-          maxTiles(plan, {MatrixKind::kDown, MatrixKind::kDenseDown})};
 }
 
 /// Offsets in the arena in the order of decodeRegions; 0 for what this model
@@ -198,7 +164,6 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
   c.count("kMatrices", shape.matrices);
   c.count("kThreads", plan.threads);
   c.count("kSharedBytes", plan.sharedBytes);
-  c.flag("kGroupPolicy", plan.smPolicy == SmPolicy::kGroup);
   c.flag("kPresence", needsPresence(plan, model));
   c.index("kMatrixQkv", matrixIndex(plan, MatrixKind::kQkv));
   c.index("kMatrixAttnOut", matrixIndex(plan, MatrixKind::kAttnOut));
@@ -207,12 +172,7 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
   c.index("kMatrixHead", matrixIndex(plan, MatrixKind::kHead));
   c.indices("kGateUp", expertIndices(plan, MatrixKind::kGateUp));
   c.indices("kDown", expertIndices(plan, MatrixKind::kDown));
-  c.count("kMaxQkvTiles", maxTiles(plan, {MatrixKind::kQkv}));
-  c.count("kMaxAttnOutTiles", maxTiles(plan, {MatrixKind::kAttnOut}));
-  c.count("kMaxGateUpTiles", maxTiles(plan, {MatrixKind::kGateUp}));
-  c.count("kMaxDenseGateUpTiles", maxTiles(plan, {MatrixKind::kDenseGateUp}));
   c.count("kMaxDownTiles", shape.maxDownTiles);
-  c.count("kMaxHeadTiles", maxTiles(plan, {MatrixKind::kHead}));
   c.offsets("kRegion", regionOffsets(plan, shape));
   c.bytes("kKvOffset", kv ? kv->offset : 0);
   c.bytes("kVectorsOffset", plan.vectorsOffset);

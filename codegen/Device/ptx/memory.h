@@ -64,9 +64,6 @@ GROK_DEVICE float loadL2(const float *p) {
   return v;
 }
 
-/// Data that nothing writes while the kernel runs.
-template <class T> GROK_DEVICE T loadConst(const T *p) { return *p; }
-
 GROK_DEVICE uint32_t exchange(uint32_t *p, uint32_t v) {
   uint32_t old;
   asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;"
