@@ -45,6 +45,29 @@ struct BatchResult {
   double seconds = 0;                       // wall time of the run
 };
 
+/// A benchmark of decode steps: every step computes position `context` - 1 of
+/// every row, with ids that the executor draws from `seed` once the step before
+/// has chosen its tokens.
+struct BenchRequest {
+  uint32_t rows = 1;    // 1 .. maxBatch
+  uint32_t context = 1; // positions that the step attends to, 1 .. maxSeq
+  uint32_t steps = 1;
+  uint64_t seed = 0;
+};
+
+struct BenchResult {
+  std::vector<double> stepSeconds; // [steps]
+  /// Distinct experts of each step, summed over the layers.
+  std::vector<uint32_t> experts; // [steps]
+};
+
+/// When a slot began a phase, had what it waited for, and was done; seconds
+/// from the first of all.
+struct TraceSpan {
+  uint32_t slot, layer, phase; // phase kNumPhases: choosing the step's tokens
+  double begin, ready, end;
+};
+
 /// Limits that the environment may lower at load (system.md, memory that never
 /// moves).
 struct LoadLimits {
@@ -56,6 +79,16 @@ class Executor {
 public:
   virtual ~Executor() = default;
   virtual absl::StatusOr<BatchResult> run(const BatchRequest &request) = 0;
+  /// Runs decode steps for their times.
+  virtual absl::StatusOr<BenchResult> bench(const BenchRequest &request) = 0;
+  /// Bytes a second that the device streams when the compute behind the stream
+  /// only reads them: the ceiling of any decode step.
+  virtual absl::StatusOr<double> streamingCeiling() = 0;
+  /// The spans of a few steps, by the bundle's traced kernel.
+  /// FailedPrecondition without one (grokc compile --trace); Unimplemented on
+  /// the CPU.
+  virtual absl::StatusOr<std::vector<TraceSpan>>
+  trace(const BenchRequest &request) = 0;
   virtual uint32_t maxBatch() const = 0;
   virtual uint32_t maxSeq() const = 0;
   virtual std::string deviceName() const = 0;

@@ -32,6 +32,29 @@ struct StatusRecord {
                                  // and generated)
 };
 
+/// What the kernel notes of one step of a bench launch.
+struct StepRecord {
+  uint64_t endNanoseconds; // %globaltimer when slot 0 knew the step's tokens
+  uint32_t experts; // expert matrices' uses: distinct experts of the step,
+                    // summed over the layers
+  uint32_t reserved;
+};
+
+/// What a traced kernel (grok_decode of trace.ptx) notes of a phase.
+enum class TracePoint : uint32_t {
+  kBegin, // the phase begins
+  kReady, // what other slots hand over for it has arrived
+  kEnd    // the slot's part is handed over
+};
+struct TraceEntry {
+  uint64_t nanoseconds; // %globaltimer, which all slots share
+  uint32_t clock;       // low half of the SM's cycle counter, for what falls
+                        // between two ticks of it
+  uint16_t layer;
+  uint8_t phase; // of Phase; kNumPhases: choosing the step's tokens
+  uint8_t point; // of TracePoint
+};
+
 /// Decode parameters of one launch: rows advance together, one position a step.
 struct DecodeParams {
   const uint8_t *weights;
@@ -65,6 +88,25 @@ struct DecodeParams {
   uint32_t launchId;    // > 0, differs from the previous launch's
   uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel
                                  // with kWatchdog
+  // A bench launch computes position start[b] of every row again and again; the
+  // rows' ids come from sampling::benchToken. 0: a request.
+  uint32_t benchSteps;
+  uint64_t benchSeed;
+  StepRecord *steps; // [benchSteps]
+  // Traced kernels only: each slot's entries, and how many it has at most;
+  // traceCounts[slot] is set at the end.
+  TraceEntry *trace; // [slots][traceEntries]
+  uint32_t traceEntries;
+  uint32_t *traceCounts; // [slots]
+};
+
+/// Parameters of grok_stream, which measures the streaming ceiling: every block
+/// streams `bytesPerBlock` of `data`, its own part, through the ring of the
+/// decode kernel without pacing, and the consumers read every byte.
+struct StreamParams {
+  const uint8_t *data;    // [gridDim][bytesPerBlock]
+  uint64_t bytesPerBlock; // a multiple of kFragmentBytes
+  uint32_t *sink;         // [1]: what makes the reads necessary
 };
 
 /// Threads of a block of grok_fill; its grid may have any size.

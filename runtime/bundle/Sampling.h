@@ -26,4 +26,10 @@ constexpr float uniform(uint64_t key, uint32_t id) {
   return (float(n) + half) * (1.0f / 16777216.0f);
 }
 
+/// The id that row `row` gets for step `step` of a bench launch.
+constexpr int32_t benchToken(uint64_t seed, uint32_t step, uint32_t row,
+                             uint32_t vocab) {
+  return int32_t(noiseKey(seed + row, step) % vocab);
+}
+
 } // namespace grok::sampling
