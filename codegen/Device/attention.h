@@ -23,57 +23,70 @@ template <class M, class P> struct KvElement {
     else
       *(uint16_t *)p = to16<M::kBF16>(v);
   }
-  GROK_DEVICE static float load(const uint8_t *p) {
-    if constexpr (kWide)
-      return ptx::loadL2((const float *)p);
-    else
-      return from16<M::kBF16>(ptx::loadL2((const uint16_t *)p));
-  }
-  /// Consecutive elements of one load, kept as they are stored until they are
-  /// used.
-  static constexpr uint32_t kVector = M::kHeadDim % 8 == 0 ? 16 / kBytes : 1;
-  GROK_DEVICE static ptx::U4 loadVector(const uint8_t *p) {
-    if constexpr (kVector == 1)
-      return {__builtin_bit_cast(uint32_t, load(p)), 0, 0, 0};
-    return ptx::loadL2((const void *)p);
-  }
-  GROK_DEVICE static ptx::U4 fromShared(const uint8_t *p) {
-    if constexpr (kVector == 1)
-      return {__builtin_bit_cast(
-                  uint32_t, kWide ? *(const float *)p
-                                  : from16<M::kBF16>(*(const uint16_t *)p)),
-              0, 0, 0};
-    return ptx::loadShared16(ptx::sharedAddress(p));
-  }
-  /// Element i of a loaded vector; i is a constant after unrolling.
-  GROK_DEVICE static float element(const ptx::U4 &v, uint32_t i) {
-    if constexpr (kVector == 1)
-      return __builtin_bit_cast(float, v.x);
-    uint32_t at = i * kBytes / 4, word = at == 0   ? v.x
-                                         : at == 1 ? v.y
-                                         : at == 2 ? v.z
-                                                   : v.w;
-    if constexpr (kWide)
-      return __builtin_bit_cast(float, word);
-    return from16<M::kBF16>(uint16_t(i % 2 ? word >> 16 : word));
+  /// kCount consecutive elements in shared memory; an even number, aligned to
+  /// their size.
+  template <uint32_t kCount>
+  GROK_DEVICE static void load(uint32_t address, float (&v)[kCount]) {
+    constexpr uint32_t kWords = kCount * kBytes / 4;
+    uint32_t word[kWords];
+    ptx::loadSharedWords(address, word);
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i)
+      v[i] = kWide ? __builtin_bit_cast(float, word[i * kWords / kCount])
+                   : from16<M::kBF16>(
+                         uint16_t(word[i * kWords / kCount] >> i % 2 * 16));
   }
 };
+
+/// Bytes of `count` positions of one kv head's K or V as they are streamed:
+/// bulk copies move 16 bytes at least. (What follows the last position belongs
+/// to the same block of 64.)
+template <class B>
+GROK_DEVICE constexpr uint32_t kvStreamBytes(uint32_t count) {
+  return (count * B::Model::kHeadDim *
+              KvElement<typename B::Model, typename B::Plan>::kBytes +
+          15) /
+         16 * 16;
+}
 
 /// First byte of [64][dh] of one row, block, layer, K (0) or V (1), and kv
 /// head.
 template <class B>
-GROK_DEVICE uint8_t *kvBlockAddress(B &block, uint32_t row, uint32_t kvBlock,
-                                    uint32_t value, uint32_t head) {
+GROK_DEVICE uint8_t *kvBlockAddress(B &block, uint32_t layer, uint32_t row,
+                                    uint32_t kvBlock, uint32_t value,
+                                    uint32_t head) {
   using M = typename B::Model;
   constexpr uint64_t kHeadBytes = uint64_t(kKvPositions) * M::kHeadDim *
                                   KvElement<M, typename B::Plan>::kBytes;
   uint64_t index =
       ((uint64_t(row) * block.params.kvRowBlocks + kvBlock) * M::kLayers +
-       block.layer()) *
+       layer) *
           2 +
       value;
   return block.params.arena + B::Plan::kKvOffset +
          (index * M::kKvHeads + head) * kHeadBytes;
+}
+
+/// Calls task(row, kv head, block, cached) for this slot's attention tasks;
+/// `cached` positions of the block are in the cache before this step. Tasks are
+/// dealt to the slots in turn: slot s takes tasks s, s + slots, ... of (row, kv
+/// head, block). active(b) and position(b) tell about row b.
+template <class B, class Active, class Position, class Task>
+GROK_DEVICE void forEachAttentionTask(B &block, Active active,
+                                      Position position, Task task) {
+  using M = typename B::Model;
+  uint32_t next = block.slot(), base = 0;
+  for (uint32_t b = 0; b < block.params.rows; ++b) {
+    if (!active(b))
+      continue;
+    uint32_t at = position(b), blocks = at / kKvPositions + 1;
+    for (; next < base + blocks * M::kKvHeads; next += B::Plan::kSlots) {
+      uint32_t kvBlock = (next - base) % blocks;
+      task(b, (next - base) / blocks, kvBlock,
+           kvBlock == blocks - 1 ? at % kKvPositions : kKvPositions);
+    }
+    base += blocks * M::kKvHeads;
+  }
 }
 
 template <class B> GROK_DEVICE uint64_t *queryWords(B &block, uint32_t row) {
@@ -86,7 +99,8 @@ template <class B> GROK_DEVICE uint64_t *newKvWords(B &block, uint32_t row) {
          (block.parity() * B::Plan::kMaxBatch + row) *
              (2 * B::Model::kKvHeads * B::Model::kHeadDim);
 }
-/// Words {max, sum, output[dh]} of one row, query head and block.
+/// Words {sum, max, output[dh]} of one row, query head and block: the weights'
+/// sum, the largest score if weights are relative to it, the weighted values.
 template <class B>
 GROK_DEVICE uint64_t *partialWords(B &block, uint32_t row, uint32_t head,
                                    uint32_t kvBlock) {
@@ -98,7 +112,8 @@ GROK_DEVICE uint64_t *partialWords(B &block, uint32_t row, uint32_t head,
 }
 template <class B> GROK_DEVICE uint64_t *attnWords(B &block, uint32_t row) {
   return block.template region<uint64_t>(Region::kAttn) +
-         (block.parity() * B::Plan::kMaxBatch + row) * B::kAttnWidth;
+         (block.parity() * B::Plan::kMaxBatch + row) *
+             B::kShape.operandWords(B::kAttnWidth);
 }
 
 /// QKV projection of the normalised rows, RoPE on q and k; q and the new k and
@@ -109,7 +124,7 @@ template <class B> GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring) {
   using Kv = KvElement<M, P>;
   constexpr uint32_t kHeadDim = M::kHeadDim;
   const float *gain = block.vectors(block.layer());
-  bool staged = false;
+  bool staged = kWholeRow<B>;
   matvec(
       block, ring, P::kMatrixQkv, (M::kHidden + kTileK - 1) / kTileK,
       block.params.rows, staged, Phase::kQkv,
@@ -118,7 +133,8 @@ template <class B> GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring) {
         uint32_t matrixRow = out.tile * kTileRows + out.r;
         uint32_t head = matrixRow / kHeadDim, r = matrixRow % kHeadDim,
                  b = out.row;
-        if (!block.rowActive(b) || head >= M::kHeads + 2 * M::kKvHeads)
+        if (!out.mine || !block.rowActive(b) ||
+            head >= M::kHeads + 2 * M::kKvHeads)
           return;
         uint32_t dim = r;
         if (head < M::kHeads + M::kKvHeads) { // rows 2j and 2j + 1 are
@@ -143,275 +159,316 @@ template <class B> GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring) {
         publish(newKvWords(block, b) +
                     (kind * M::kKvHeads + kvHead) * kHeadDim + dim,
                 Kv::round(value), block.epoch());
-        Kv::store(
-            kvBlockAddress(block, b, position / kKvPositions, kind, kvHead) +
-                (position % kKvPositions * kHeadDim + dim) * Kv::kBytes,
-            value);
+        Kv::store(kvBlockAddress(block, block.layer(), b,
+                                 position / kKvPositions, kind, kvHead) +
+                      (position % kKvPositions * kHeadDim + dim) * Kv::kBytes,
+                  value);
       });
 }
 
-/// One task: the partial attention of every query head of a kv head over one
-/// block of positions.
+/// Whether scores are so bounded by the soft-cap that e^score neither overflows
+/// nor loses precision: no maximum is needed then, and blocks just add up.
+template <class M>
+inline constexpr bool
+    kBoundedScores = M::kAttentionCap > 0 &&
+                     M::kAttentionCap *(M::kTemperatureLength > 0 ? 2 : 1) <=
+                         60;
+
+/// The parts of the block's scratch that an attention task uses.
+template <class B> struct AttentionScratch {
+  static constexpr uint32_t kHeadDim = B::Model::kHeadDim,
+                            kGroup = B::Model::kHeads / B::Model::kKvHeads,
+                            kParts = attentionParts(kHeadDim);
+  float *newKey;   // [dh]: of the position that this step computes, which is
+                   // not in the cache yet for other slots
+  float *newValue; // [dh]
+  float *queries;  // [group][dh]
+  float *outputs;  // [part][group][dh]
+  float *weights;  // [64][group]: scores, then their exponentials
+  float *sums;     // [part][group]
+
+  GROK_DEVICE static AttentionScratch of(B &block) {
+    AttentionScratch s;
+    s.newKey = block.scratch();
+    s.newValue = s.newKey + kHeadDim;
+    s.queries = s.newValue + kHeadDim;
+    s.outputs = s.queries + kGroup * kHeadDim;
+    s.weights = s.outputs + kParts * kGroup * kHeadDim;
+    s.sums = s.weights + kKvPositions * kGroup;
+    return s;
+  }
+};
+
+/// log(position) / log(length) beyond `length` positions, which sharpens the
+/// attention of long contexts; 1 below or when off.
+template <class M> GROK_DEVICE float attentionTemperature(uint32_t position) {
+  if (M::kTemperatureLength > 0 && position > M::kTemperatureLength)
+    return ptx::log2Approx(float(position)) /
+           ptx::log2Approx(float(M::kTemperatureLength));
+  return 1;
+}
+
+/// Scores of `count` positions, of which `cached` are keys in the ring and the
+/// last may be the new one, for every query head of the group: e^score where
+/// scores are bounded. 8 threads a position; 0 past the end (or -infinity).
 template <class B>
-GROK_DEVICE void attentionTask(B &block, uint32_t b, uint32_t kvHead,
-                               uint32_t kvBlock) {
+GROK_DEVICE void attentionScores(B &block, RingReader<B> &ring,
+                                 AttentionScratch<B> &scratch, uint32_t cached,
+                                 uint32_t count, float temperature) {
   using M = typename B::Model;
   using Kv = KvElement<M, typename B::Plan>;
-  constexpr uint32_t kHeadDim = M::kHeadDim, kGroup = M::kHeads / M::kKvHeads;
-  static_assert(kHeadDim <= kConsumers,
-                "a thread for every dimension of a head");
-  const uint32_t position = block.position(b), first = kvBlock * kKvPositions;
-  const uint32_t count =
-      position + 1 - first < kKvPositions ? position + 1 - first : kKvPositions;
-  // The position of this step is not in the cache yet for other slots: its k
-  // and v are taken from their words.
-  const uint32_t fresh =
-      kvBlock == position / kKvPositions ? count - 1 : kKvPositions;
-  const uint8_t *keys = kvBlockAddress(block, b, kvBlock, 0, kvHead),
-                *values = kvBlockAddress(block, b, kvBlock, 1, kvHead);
-  const uint64_t *freshKey = newKvWords(block, b) + kvHead * kHeadDim;
-  const uint64_t *freshValue = freshKey + M::kKvHeads * kHeadDim;
-
-  // The newest key, [dh], as the cache will hold it; first, for its alignment.
-  uint8_t *newKey = (uint8_t *)block.scratch();
-  float *valueRows = block.scratch() + kHeadDim;  // [64][dh]
-  float *q = valueRows + kKvPositions * kHeadDim; // [group][dh]
-  float *scores = q + kGroup * kHeadDim; // [group][64], then probabilities
-  float *summary = scores + kGroup * kKvPositions; // [group][max, sum]
-  float *outputs = summary + kGroup * 2;           // [part][group][dh]
-
-  // Keys of earlier positions depend on nothing in this layer: they are on
-  // their way while the queries are awaited.
-  uint32_t p = block.tid / 8,
-           part = block.tid %
-                  8; // 8 threads a position, each every 8th vector of the head
-  constexpr uint32_t kVectors =
-      (kHeadDim + 8 * Kv::kVector - 1) / (8 * Kv::kVector);
-  auto loadKey = [&](uint32_t at) -> ptx::U4 {
-    if (p < count && p != fresh && at < kHeadDim)
-      return Kv::loadVector(keys + (p * kHeadDim + at) * Kv::kBytes);
-    return {};
-  };
-  constexpr bool kKeysAhead = B::Plan::kSm >= 90; // sm_80 would spill
-  ptx::U4 k[kVectors];
-  if constexpr (kKeysAhead)
-#pragma unroll
-    for (uint32_t j = 0; j < kVectors; ++j)
-      k[j] = loadKey((part + 8 * j) * Kv::kVector);
-  constexpr uint32_t kVectorsPerRow = kHeadDim / Kv::kVector;
-  constexpr uint32_t kValueVectors =
-      (kKvPositions * kVectorsPerRow + kConsumers - 1) / kConsumers;
-  block.sync(); // the scratch of the task before has been read
-  forEachWord(block, queryWords(block, b) + kvHead * kGroup * kHeadDim,
-              kGroup * kHeadDim, Phase::kAttention,
-              [&](uint32_t i, float x) { q[i] = x; });
-  if (fresh < kKvPositions) {
-    forEachWord(
-        block, freshKey, kHeadDim, Phase::kAttention,
-        [&](uint32_t i, float x) { Kv::store(newKey + i * Kv::kBytes, x); });
-    forEachWord(
-        block, freshValue, kHeadDim, Phase::kAttention,
-        [&](uint32_t i, float x) { valueRows[fresh * kHeadDim + i] = x; });
-  }
-#pragma unroll 1 // a vector at a time: registers are short here
-  for (uint32_t j = 0; j < kValueVectors; ++j) {
-    uint32_t at = block.tid + j * kConsumers;
-    if (at / kVectorsPerRow >= count || at / kVectorsPerRow == fresh)
-      continue;
-    ptx::U4 vector = Kv::loadVector(values + at * (Kv::kVector * Kv::kBytes));
-#pragma unroll
-    for (uint32_t i = 0; i < Kv::kVector; ++i)
-      valueRows[at * Kv::kVector + i] = Kv::element(vector, i);
-  }
-  block.sync();
-  block.beginPhase();
-
-  { // Scores
-    float dot[kGroup] = {};
-#pragma unroll kKeysAhead ? kVectors : 1
+  constexpr uint32_t kHeadDim = M::kHeadDim,
+                     kGroup = AttentionScratch<B>::kGroup;
+  // Elements that a thread takes at once: 16 bytes of the cache.
+  constexpr uint32_t kVector = kHeadDim % 8 == 0 ? 16 / Kv::kBytes : 2;
+  constexpr uint32_t kVectors = (kHeadDim + 8 * kVector - 1) / (8 * kVector);
+  const uint32_t p = block.tid / 8, part = block.tid % 8;
+  // Four heads at a time: their sums fit the registers.
+#pragma unroll 1
+  for (uint32_t g0 = 0; g0 < kGroup; g0 += 4) {
+    constexpr uint32_t kHeads = kGroup < 4 ? kGroup : 4;
+    float dot[kHeads] = {};
+#pragma unroll kVectors <= 4 ? kVectors : 1
     for (uint32_t j = 0; j < kVectors; ++j) {
-      uint32_t at = (part + 8 * j) * Kv::kVector;
+      uint32_t at = (part + 8 * j) * kVector;
       if (p >= count || at >= kHeadDim)
         break;
-      const ptx::U4 stored = p == fresh
-                                 ? Kv::fromShared(newKey + at * Kv::kBytes)
-                             : kKeysAhead ? k[j]
-                                          : loadKey(at);
-      float key[Kv::kVector];
+      float key[kVector];
+      if (p < cached)
+        Kv::template load<kVector>(
+            ring.address(block, (p * kHeadDim + at) * Kv::kBytes), key);
+      else
 #pragma unroll
-      for (uint32_t i = 0; i < Kv::kVector; ++i)
-        key[i] = Kv::element(stored, i);
+        for (uint32_t i = 0; i < kVector; ++i)
+          key[i] = scratch.newKey[at + i];
 #pragma unroll
-      for (uint32_t g = 0; g < kGroup; ++g) {
-        asm volatile("" ::: "memory"); // one head's queries in registers
+      for (uint32_t g = 0; g < kHeads; ++g) {
+        uint32_t head = g0 + g < kGroup ? g0 + g : kGroup - 1;
+        const float *q = scratch.queries + head * kHeadDim + at;
 #pragma unroll
-        for (uint32_t i = 0; i < Kv::kVector; ++i)
-          dot[g] = ptx::fma(q[g * kHeadDim + at + i], key[i], dot[g]);
+        for (uint32_t i = 0; i < kVector; ++i)
+          dot[g] = ptx::fma(q[i], key[i], dot[g]);
       }
     }
-    float temperature = 1;
-    if (M::kTemperatureLength > 0 && position > M::kTemperatureLength)
-      temperature = ptx::log2Approx(float(position)) /
-                    ptx::log2Approx(float(M::kTemperatureLength));
-    // Every one of the 8 threads gets a head's sum; each finishes one head.
+    float mine = 0; // every one of the first threads finishes one head
 #pragma unroll
-    for (uint32_t first8 = 0; first8 < kGroup; first8 += 8) {
-      float mine = 0;
+    for (uint32_t g = 0; g < kHeads; ++g) {
+      float sum = dot[g];
 #pragma unroll
-      for (uint32_t g = first8; g < kGroup && g < first8 + 8; ++g) {
-        float sum = dot[g];
-#pragma unroll
-        for (uint32_t m = 1; m < 8; m *= 2)
-          sum += ptx::shuffleXor(sum, m);
-        mine = part == g - first8 ? sum : mine;
-      }
-      if (first8 + part < kGroup)
-        scores[(first8 + part) * kKvPositions + p] =
-            p < count ? softCap(mine * M::kAttentionScale, M::kAttentionCap) *
-                            temperature
-                      : kNegativeInfinity;
+      for (uint32_t m = 1; m < 8; m *= 2)
+        sum += ptx::shuffleXor(sum, m);
+      mine = part == g ? sum : mine;
+    }
+    if (part < kHeads && g0 + part < kGroup) {
+      float score =
+          softCap(mine * M::kAttentionScale, M::kAttentionCap) * temperature;
+      float &to = scratch.weights[p * kGroup + g0 + part];
+      if constexpr (kBoundedScores<M>)
+        to = p < count ? exp(score) : 0.0f;
+      else
+        to = p < count ? score : kNegativeInfinity;
     }
   }
-  block.sync();
-  block.beginPhase();
+}
 
-  for (uint32_t g = block.warp(); g < kGroup;
-       g += kWarps) { // softmax within the block: a warp a head
-    float *s = scores + g * kKvPositions;
-    float s0 = s[block.lane()], s1 = s[block.lane() + 32];
-    float top = s0 > s1 ? s0 : s1;
+/// Scores to e^(score - largest), a warp a head; the largest is handed over.
+template <class B>
+GROK_DEVICE void relativeWeights(B &block, AttentionScratch<B> &scratch,
+                                 uint32_t b, uint32_t kvHead,
+                                 uint32_t kvBlock) {
+  constexpr uint32_t kGroup = AttentionScratch<B>::kGroup;
+  for (uint32_t g = block.warp(); g < kGroup; g += kWarps) {
+    float &first = scratch.weights[block.lane() * kGroup + g],
+          &second = scratch.weights[(block.lane() + 32) * kGroup + g];
+    float top = first > second ? first : second;
 #pragma unroll
     for (uint32_t m = 16; m; m >>= 1) {
       float other = ptx::shuffleXor(top, m);
       top = other > top ? other : top;
     }
-    float p0 = exp(s0 - top), p1 = exp(s1 - top), sum = p0 + p1;
-#pragma unroll
-    for (uint32_t m = 16; m; m >>= 1)
-      sum += ptx::shuffleXor(sum, m);
-    s[block.lane()] = p0;
-    s[block.lane() + 32] = p1;
-    if (block.lane() == 0) {
-      summary[2 * g] = top;
-      summary[2 * g + 1] = sum;
-    }
+    first = exp(first - top);
+    second = exp(second - top);
+    if (block.lane() == 0)
+      publish(partialWords(block, b, kvHead * kGroup + g, kvBlock) + 1, top,
+              block.epoch());
   }
   block.sync();
-  block.beginPhase();
+}
 
-  constexpr uint32_t kParts =
-      kConsumers /
-      kHeadDim; // groups of dh threads, each every kParts-th position
-  const uint32_t d = block.tid % kHeadDim, group = block.tid / kHeadDim;
-  if (group < kParts) {
-    float out[kGroup] = {};
-    for (uint32_t p = group; p < count; p += kParts) {
-      float x = valueRows[p * kHeadDim + d];
-#pragma unroll
-      for (uint32_t g = 0; g < kGroup; ++g)
-        out[g] = ptx::fma(scores[g * kKvPositions + p], x, out[g]);
+/// Weighted sums of the values and sums of the weights, by groups of threads:
+/// group i takes positions i, i + parts, ...; a thread takes two dimensions.
+template <class B>
+GROK_DEVICE void attentionOutputs(B &block, RingReader<B> &ring,
+                                  AttentionScratch<B> &scratch, uint32_t cached,
+                                  uint32_t count) {
+  using Scratch = AttentionScratch<B>;
+  using Kv = KvElement<typename B::Model, typename B::Plan>;
+  constexpr uint32_t kHeadDim = Scratch::kHeadDim, kGroup = Scratch::kGroup;
+  const uint32_t d = block.tid % (kHeadDim / 2) * 2,
+                 part = block.tid / (kHeadDim / 2);
+  if (part >= Scratch::kParts)
+    return;
+  float out[kGroup][2] = {}, sum[kGroup] = {};
+#pragma unroll 1
+  for (uint32_t p = part; p < count; p += Scratch::kParts) {
+    float v[2];
+    if (p < cached)
+      Kv::template load<2>(ring.address(block, (p * kHeadDim + d) * Kv::kBytes),
+                           v);
+    else {
+      v[0] = scratch.newValue[d];
+      v[1] = scratch.newValue[d + 1];
     }
 #pragma unroll
-    for (uint32_t g = 0; g < kGroup; ++g)
-      outputs[(group * kGroup + g) * kHeadDim + d] = out[g];
+    for (uint32_t g = 0; g < kGroup; ++g) {
+      float weight = scratch.weights[p * kGroup + g];
+      out[g][0] = ptx::fma(weight, v[0], out[g][0]);
+      out[g][1] = ptx::fma(weight, v[1], out[g][1]);
+      sum[g] += weight;
+    }
   }
+#pragma unroll
+  for (uint32_t g = 0; g < kGroup; ++g) {
+    float *to = scratch.outputs + (part * kGroup + g) * kHeadDim + d;
+    to[0] = out[g][0];
+    to[1] = out[g][1];
+    if (d == 0)
+      scratch.sums[part * kGroup + g] = sum[g];
+  }
+}
+
+/// One task: the partial attention of every query head of a kv head over one
+/// block of positions, `cached` of which come through the ring, keys first.
+template <class B>
+GROK_DEVICE void attentionTask(B &block, RingReader<B> &ring, uint32_t b,
+                               uint32_t kvHead, uint32_t kvBlock,
+                               uint32_t cached) {
+  using Scratch = AttentionScratch<B>;
+  constexpr uint32_t kHeadDim = Scratch::kHeadDim, kGroup = Scratch::kGroup;
+  const uint32_t position = block.position(b), bytes = kvStreamBytes<B>(cached);
+  const bool newest = kvBlock == position / kKvPositions;
+  const uint32_t count = newest ? cached + 1 : cached;
+  Scratch scratch = Scratch::of(block);
+  const uint64_t *query = queryWords(block, b) + kvHead * kGroup * kHeadDim;
+  const uint64_t *key = newKvWords(block, b) + kvHead * kHeadDim;
+  const uint64_t *value = key + B::Model::kKvHeads * kHeadDim;
+
+  block.sync(); // the scratch of what came before has been read
+  // The new key and value, then the queries, as they lie in the scratch.
+  forEachWord(
+      block, (2 + kGroup) * kHeadDim, Phase::kAttention,
+      [&](uint32_t i) {
+        if (i >= 2 * kHeadDim)
+          return Word{query + (i - 2 * kHeadDim), true};
+        return Word{i < kHeadDim ? key + i : value + (i - kHeadDim), newest};
+      },
+      [&](uint32_t i, uint32_t payload) {
+        scratch.newKey[i] = __builtin_bit_cast(float, payload);
+      });
+  ring.await(block, bytes, Phase::kAttention);
+  block.sync();
+  trace(block, Phase::kAttention, TracePoint::kReady);
+  attentionScores(block, ring, scratch, cached, count,
+                  attentionTemperature<typename B::Model>(position));
+  ring.advance(block, bytes);
+  ring.finish(block);
+  ring.await(block, bytes, Phase::kAttention);
+  block.sync();
+  block.beginPhase();
+  if constexpr (!kBoundedScores<typename B::Model>)
+    relativeWeights(block, scratch, b, kvHead, kvBlock);
+  attentionOutputs(block, ring, scratch, cached, count);
+  ring.advance(block, bytes);
+  ring.finish(block);
   block.sync();
   block.beginPhase();
   for (uint32_t i = block.tid; i < kGroup * kHeadDim; i += kConsumers) {
-    uint32_t g = i / kHeadDim;
-    float sum = 0;
+    uint32_t g = i / kHeadDim, d = i % kHeadDim;
+    float out = 0, sum = 0;
 #pragma unroll
-    for (uint32_t other = 0; other < kParts; ++other)
-      sum += outputs[other * kGroup * kHeadDim + i];
+    for (uint32_t part = 0; part < Scratch::kParts; ++part) {
+      out += scratch.outputs[part * kGroup * kHeadDim + i];
+      sum += scratch.sums[part * kGroup + g];
+    }
     uint64_t *words = partialWords(block, b, kvHead * kGroup + g, kvBlock);
-    publish(words + 2 + i % kHeadDim, sum, block.epoch());
-    if (i % kHeadDim < 2)
-      publish(words + i % kHeadDim, summary[2 * g + i % kHeadDim],
-              block.epoch());
+    publish(words + 2 + d, out, block.epoch());
+    if (d == 0)
+      publish(words, sum, block.epoch());
   }
 }
 
-/// Tasks are dealt to the slots in turn: slot s takes tasks s, s + slots, ...
-/// of (row, kv head, block).
-template <class B> GROK_DEVICE void attentionPhase(B &block) {
-  using M = typename B::Model;
-  uint32_t next = block.slot(), base = 0;
-  for (uint32_t b = 0; b < block.params.rows; ++b) {
-    if (!block.rowActive(b))
-      continue;
-    uint32_t blocks = block.position(b) / kKvPositions + 1;
-    for (; next < base + blocks * M::kKvHeads; next += B::Plan::kSlots)
-      attentionTask(block, b, (next - base) / blocks, (next - base) % blocks);
-    base += blocks * M::kKvHeads;
-  }
-}
-
-/// One block's maximum, sum and output of dimension d, asked for at once.
 template <class B>
-GROK_DEVICE void awaitPartial(B &block, const uint64_t *words, uint32_t d,
-                              float &m, float &l, float &o) {
-  const uint32_t epoch = block.epoch();
-  uint64_t top, sum, out;
-  uint32_t since = 0;
-  for (uint32_t polls = 1;; ++polls) {
-    top = ptx::loadRelaxed(words);
-    sum = ptx::loadRelaxed(words + 1);
-    out = ptx::loadRelaxed(words + 2 + d);
-    if ((wordEpoch(top) == epoch && wordEpoch(sum) == epoch &&
-         wordEpoch(out) == epoch) ||
-        (polls % kPollsBetweenChecks == 0 &&
-         gaveUp(block, since, Phase::kMerge)))
-      break;
-  }
-  m = wordValue(top);
-  l = wordValue(sum);
-  o = wordValue(out);
+GROK_DEVICE void attentionPhase(B &block, RingReader<B> &ring) {
+  forEachAttentionTask(
+      block, [&](uint32_t b) { return block.rowActive(b); },
+      [&](uint32_t b) { return block.position(b); },
+      [&](uint32_t b, uint32_t kvHead, uint32_t kvBlock, uint32_t cached) {
+        attentionTask(block, ring, b, kvHead, kvBlock, cached);
+      });
 }
 
-/// Merges the blocks' partial outputs of one row and query head: out = sum_i
-/// e^(m_i - m) o_i / sum_i e^(m_i - m) l_i.
-template <class B>
-GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
-  constexpr uint32_t kHeadDim = B::Model::kHeadDim,
-                     kParts = kConsumers / kHeadDim;
-  float *maxima = block.scratch(), *sums = maxima + kParts,
-        *outputs = sums + kParts; // [part], [part], [part][dh]
-  uint32_t d = block.tid % kHeadDim, part = block.tid / kHeadDim;
-  float top = kNegativeInfinity, sum = 0, out = 0;
-  block.sync(); // the scratch of the task before has been read
-  if (part < kParts) {
-    for (uint32_t i = part; i <= block.position(b) / kKvPositions;
-         i += kParts) {
-      float m, l, o;
-      awaitPartial(block, partialWords(block, b, head, i), d, m, l, o);
-      float newTop = m > top ? m : top;
-      float keep = exp(top - newTop), add = exp(m - newTop);
-      sum = ptx::fma(sum, keep, l * add);
-      out = ptx::fma(out, keep, o * add);
+/// A softmax-weighted sum that is not divided yet: weights are e^(score - top).
+struct PartialAttention {
+  float top, sum, out;
+  template <class M> GROK_DEVICE void add(const PartialAttention &other) {
+    if constexpr (kBoundedScores<M>) {
+      sum += other.sum;
+      out += other.out;
+    } else {
+      float newTop = other.top > top ? other.top : top;
+      float keep = exp(top - newTop), scale = exp(other.top - newTop);
+      sum = ptx::fma(sum, keep, other.sum * scale);
+      out = ptx::fma(out, keep, other.out * scale);
       top = newTop;
     }
-    if (d == 0) {
-      maxima[part] = top;
-      sums[part] = sum;
-    }
-    outputs[part * kHeadDim + d] = out;
   }
+};
+
+/// Merges the blocks' partial outputs of one row and query head. Thread (part,
+/// d) takes blocks part, part + parts, ...; parts are added in order.
+template <class B>
+GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
+  using M = typename B::Model;
+  constexpr uint32_t kHeadDim = M::kHeadDim, kParts = kConsumers / kHeadDim,
+                     kTogether = kBoundedScores<M> ? 4 : 2;
+  PartialAttention *parts = (PartialAttention *)block.scratch(); // [part][dh]
+  const uint32_t d = block.tid % kHeadDim, part = block.tid / kHeadDim;
+  const uint32_t blocks = block.position(b) / kKvPositions + 1;
+  PartialAttention mine{kNegativeInfinity, 0, 0};
+  for (uint32_t first = 0; first < blocks; first += kParts * kTogether) {
+    // Words of the j-th block that the thread takes: sum, output, maximum.
+    constexpr uint32_t kWords = kBoundedScores<M> ? 2 : 3;
+    uint32_t payload[kTogether * kWords];
+    awaitMany(block, block.tid, Phase::kMerge, payload, [&](uint32_t i) {
+      uint32_t j = i / kConsumers;
+      uint32_t kvBlock = first + j / kWords * kParts + part;
+      const uint64_t *words = partialWords(block, b, head, kvBlock);
+      return Word{j % kWords == 0   ? words
+                  : j % kWords == 1 ? words + 2 + d
+                                    : words + 1,
+                  part < kParts && kvBlock < blocks};
+    });
+#pragma unroll
+    for (uint32_t j = 0; j < kTogether; ++j)
+      if (first + j * kParts + part < blocks)
+        mine.template add<M>(
+            {__builtin_bit_cast(float, payload[j * kWords + kWords - 1]),
+             __builtin_bit_cast(float, payload[j * kWords]),
+             __builtin_bit_cast(float, payload[j * kWords + 1])});
+  }
+  block.sync(); // the scratch of what came before has been read
+  trace(block, Phase::kMerge, TracePoint::kReady);
+  if (part < kParts)
+    parts[part * kHeadDim + d] = mine;
   block.sync();
-  if (part == 0) {
+  PartialAttention all = parts[d];
 #pragma unroll 1 // unrolled, the parts of small heads would spill
-    for (uint32_t i = 1; i < kParts; ++i)
-      top = maxima[i] > top ? maxima[i] : top;
-    sum = 0;
-    out = 0;
-#pragma unroll 1
-    for (uint32_t i = 0; i < kParts; ++i) {
-      float scale = exp(maxima[i] - top);
-      sum = ptx::fma(sums[i], scale, sum);
-      out = ptx::fma(outputs[i * kHeadDim + d], scale, out);
-    }
-    publish(attnWords(block, b) + head * kHeadDim + d, out / sum,
-            block.epoch());
-  }
+  for (uint32_t i = 1; i < kParts && i < blocks; ++i)
+    all.template add<M>(parts[i * kHeadDim + d]);
+  float out = all.out / all.sum, partner = ptx::shuffleXor(out, 1);
+  if (part == 0)
+    OperandWord<B>::publish(block, attnWords(block, b), head * kHeadDim + d,
+                            out, partner);
 }
 
 template <class B> GROK_DEVICE void mergePhase(B &block) {
@@ -438,14 +495,15 @@ GROK_DEVICE void attnOutPhase(B &block, RingReader<B> &ring) {
       block, ring, P::kMatrixAttnOut, (B::kAttnWidth + kTileK - 1) / kTileK,
       block.params.rows, staged, Phase::kAttnOut,
       [&](uint32_t k0, uint32_t count) {
-        for (uint32_t b = 0; b < block.params.rows; ++b)
-          if (block.rowActive(b))
-            stageWords(block, attnWords(block, b), B::kAttnWidth, b, k0, count,
-                       Phase::kAttnOut);
+        stageWords<B::kAttnWidth>(
+            block, k0, count, Phase::kAttnOut, [&](uint32_t b) {
+              return Word{attnWords(block, b), block.rowActive(b)};
+            });
+        trace(block, Phase::kAttnOut, TracePoint::kReady);
       },
       [&](Output out, float value, float) {
         uint32_t row = out.tile * kTileRows + out.r;
-        if (block.rowActive(out.row) && row < M::kHidden)
+        if (out.mine && block.rowActive(out.row) && row < M::kHidden)
           publish(y + out.row * M::kHidden + row, value, block.epoch());
       });
 }

@@ -14,8 +14,7 @@ inline constexpr uint32_t kConsumers =
     kWarps * 32; // threads that compute; one more warp streams weights
 inline constexpr uint32_t kThreads = kConsumers + 32;
 inline constexpr uint32_t kConsumerBarrier = 1;
-inline constexpr uint32_t kControlBytes = 1024;
-inline constexpr uint32_t kKvPositions = 64; // of a block of the KV cache
+inline constexpr uint32_t kMostSums = 4; // of a row that are added up together
 
 /// The block's dynamic shared memory, laid out by sharedLayout.
 extern "C" __attribute__((address_space(3))) alignas(128) uint8_t grokShared[];
@@ -66,6 +65,12 @@ template <class Model, class Plan> struct Routing {
   float weight[Plan::kMaxBatch][Model::kExpertsPerToken];
   uint32_t hasOutput[Plan::kMaxBatch]; // 0: every expert of the row was dropped
                                        // and there is no dense MLP
+
+  /// Whether the only expert of row b was kept (one expert a token).
+  GROK_DEVICE bool kept(uint32_t b) const {
+    uint32_t e = expert[b][0];
+    return e < Model::kExperts && Plan::kGateUp[e] >= 0;
+  }
 };
 
 /// Small things that all threads of the block share.
@@ -84,13 +89,15 @@ template <class Plan> struct Control {
                                      // or of its slot's head extent
   uint32_t embeddingTile[Plan::kMaxBatch]; // tied: tile within that extent
   uint32_t embeddingTiles[Plan::kMaxBatch];
-  float reduce[Plan::kMaxBatch][kWarps];
+  float reduce[Plan::kMaxBatch][kMostSums][kWarps];
   float normFactor[Plan::kMaxBatch];   // 1 / sqrt(mean(h^2) + eps) of the
                                        // residual stream: what the next RMSNorm
                                        // multiplies by
   float outputFactor[Plan::kMaxBatch]; // the same of the sub-block output that
                                        // is being added
   uint32_t slot;
+  uint32_t experts;    // used so far in this step, summed over the layers
+  uint32_t traceCount; // entries written
 };
 
 template <class M, class P> struct Block {
@@ -204,33 +211,58 @@ GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity,
       return;
 }
 
-/// First half of a sum over the consumer threads: this thread's `value` of row
-/// b. The order of the sum depends on nothing but the thread count. After all
-/// rows, finishRowSums.
-template <class B>
-GROK_DEVICE void addToRowSum(B &block, uint32_t b, float value) {
+/// First half of sums over the consumer threads: this thread's `value`s of row
+/// b. The order of a sum depends on nothing but the thread count. After all
+/// rows, finishSums.
+template <uint32_t kCount, class B>
+GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
+  static_assert(kCount <= kMostSums);
 #pragma unroll
   for (uint32_t m = 16; m; m >>= 1)
-    value += ptx::shuffleXor(value, m);
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i)
+      value[i] += ptx::shuffleXor(value[i], m);
   if (block.lane() == 0)
-    block.control().reduce[b][block.warp()] = value;
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i)
+      block.control().reduce[b][i][block.warp()] = value[i];
 }
 
-/// Second half: a warp a row adds the warps' parts, and one lane hands the sum
-/// to use(row, sum). Ends with a barrier, so that every thread may read what
-/// `use` stored.
-template <class B, class Use>
-GROK_DEVICE void finishRowSums(B &block, Use use) {
+/// Second half, of `count` rows from `first` on: a warp a row adds the warps'
+/// parts, and one lane hands the sums to use(row, sums). Ends with a barrier,
+/// so that every thread may read what `use` stored.
+template <uint32_t kCount, class B, class Use>
+GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
   block.sync();
-  if (block.warp() < block.params.rows && block.rowActive(block.warp())) {
-    float value = block.control().reduce[block.warp()][block.lane() % kWarps];
+  if (block.warp() - first < count && block.warp() < block.params.rows &&
+      block.rowActive(block.warp())) {
+    float sum[kCount];
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i)
+      sum[i] = block.control().reduce[block.warp()][i][block.lane() % kWarps];
 #pragma unroll
     for (uint32_t m = kWarps / 2; m; m >>= 1)
-      value += ptx::shuffleXor(value, m);
+#pragma unroll
+      for (uint32_t i = 0; i < kCount; ++i)
+        sum[i] += ptx::shuffleXor(sum[i], m);
     if (block.lane() == 0)
-      use(block.warp(), value);
+      use(block.warp(), sum);
   }
   block.sync();
 }
+
+/// In a kernel compiled for tracing, notes when thread 0 came by.
+template <class B>
+GROK_DEVICE void trace(B &block, Phase phase, abi::TracePoint point) {
+  if constexpr (B::Plan::kTrace) {
+    uint32_t &count = block.control().traceCount;
+    if (block.tid == 0 && count < block.params.traceEntries)
+      block.params.trace[uint64_t(block.slot()) * block.params.traceEntries +
+                         count++] = {ptx::globaltimer(), ptx::clock(),
+                                     uint16_t(block.layer()), uint8_t(phase),
+                                     uint8_t(point)};
+  }
+}
+using abi::TracePoint;
 
 } // namespace grok::device

@@ -60,61 +60,100 @@ template <class B> GROK_DEVICE void locateEmbedding(B &block) {
   block.sync();
 }
 
+/// The end of a layer: the next layer's input (or the head's) is handed over.
+template <class B> GROK_DEVICE void finishLayer(B &block) {
+  using M = typename B::Model;
+  using P = typename B::Plan;
+  uint32_t withOutput = 0;
+  for (uint32_t b = 0; b < block.params.rows; ++b)
+    withOutput |=
+        block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
+  if constexpr (P::kPresence) { // no slot may run a layer ahead of a slot that
+                                // hands nothing over
+    uint64_t *presence = block.template region<uint64_t>(Region::kPresence) +
+                         block.parity() * P::kSlots;
+    if (block.tid == 0)
+      publish(presence + block.slot(), 0, block.epoch());
+    for (uint32_t s = block.tid; s < P::kSlots; s += kConsumers)
+      await(block, presence + s, block.epoch(), Phase::kDown);
+    ptx::warpSync();
+  }
+  Phase next = block.layer() + 1 < M::kLayers ? Phase::kQkv : Phase::kHead;
+  addNormed(block,
+            block.template region<uint64_t>(Region::kYMoe) +
+                block.parity() * P::kMaxBatch * M::kHidden,
+            block.vectors(block.layer()) + 3 * M::kHidden,
+            block.vectors(block.layer() + 1), withOutput, next);
+}
+
 /// Everything a consumer thread does in one step, the head included. Returns
-/// its best candidate.
+/// its best candidate. Gains of a layer: pre_attn, post_attn, pre_moe,
+/// post_moe; the final norm's follow the last layer's.
 template <class B>
 GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
                                   bool needHead) {
   using M = typename B::Model;
   using P = typename B::Plan;
   locateEmbedding(block);
+  if (block.tid == 0) {
+    block.control().headNeeded = needHead;
+    block.control().experts = 0;
+    if constexpr (!M::kHashRouting)
+      announce(block);
+  }
   if constexpr (M::kHashRouting)
-    routeByHash(block, needHead);
+    routeByHash(block);
+  trace(block, Phase::kQkv, TracePoint::kBegin);
   embed(block);
-  for (; block.layer() < M::kLayers; ++block.layers) {
-    const float *vectors = block.vectors(
-        block.layer()); // gains: pre_attn, post_attn, pre_moe, post_moe
+  if constexpr (kWholeRow<B>)
+    stageNormed(block, block.vectors(0), 0,
+                (M::kHidden + kTileK - 1) / kTileK * kTileK);
+  trace(block, Phase::kQkv, TracePoint::kReady);
+  while (block.layer() < M::kLayers) {
     block.beginPhase();
     qkvPhase(block, ring);
+    trace(block, Phase::kQkv, TracePoint::kEnd);
     block.beginPhase();
-    attentionPhase(block);
+    trace(block, Phase::kAttention, TracePoint::kBegin);
+    attentionPhase(block, ring);
+    trace(block, Phase::kAttention, TracePoint::kEnd);
     block.beginPhase();
+    trace(block, Phase::kMerge, TracePoint::kBegin);
     mergePhase(block);
+    trace(block, Phase::kMerge, TracePoint::kEnd);
     block.beginPhase();
+    trace(block, Phase::kAttnOut, TracePoint::kBegin);
     attnOutPhase(block, ring);
+    trace(block, Phase::kAttnOut, TracePoint::kEnd);
     block.beginPhase();
+    trace(block, Phase::kGateUp, TracePoint::kBegin);
+    const float *vectors = block.vectors(block.layer());
     addNormed(block,
               block.template region<uint64_t>(Region::kYAttn) +
                   block.parity() * P::kMaxBatch * M::kHidden,
-              vectors + M::kHidden, block.active(), Phase::kGateUp);
+              vectors + M::kHidden, vectors + 2 * M::kHidden, block.active(),
+              Phase::kGateUp);
     if constexpr (!M::kHashRouting)
-      routeByRouter(block, needHead);
+      routeByRouter(block);
     block.beginPhase();
     gateUpPhase(block, ring);
+    trace(block, Phase::kGateUp, TracePoint::kEnd);
     block.beginPhase();
+    trace(block, Phase::kDown, TracePoint::kBegin);
     downPhase(block, ring);
+    trace(block, Phase::kDown, TracePoint::kEnd);
     block.beginPhase();
-    uint32_t withOutput = 0;
-    for (uint32_t b = 0; b < block.params.rows; ++b)
-      withOutput |=
-          block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
-    if constexpr (P::kPresence) { // no slot may run a layer ahead of a slot
-                                  // that hands nothing over
-      uint64_t *presence = block.template region<uint64_t>(Region::kPresence) +
-                           block.parity() * P::kSlots;
-      if (block.tid == 0)
-        publish(presence + block.slot(), 0, block.epoch());
-      for (uint32_t s = block.tid; s < P::kSlots; s += kConsumers)
-        await(block, presence + s, block.epoch(), Phase::kDown);
-    }
-    addNormed(block,
-              block.template region<uint64_t>(Region::kYMoe) +
-                  block.parity() * P::kMaxBatch * M::kHidden,
-              vectors + 3 * M::kHidden, withOutput, Phase::kDown);
+    trace(block, block.layer() + 1 < M::kLayers ? Phase::kQkv : Phase::kHead,
+          TracePoint::kBegin);
+    finishLayer(block);
+    ++block.layers;
   }
   block.beginPhase();
-  return needHead ? headPhase(block, ring)
-                  : Candidate{kNegativeInfinity, kNoToken};
+  if (!needHead)
+    return {kNegativeInfinity, kNoToken};
+  Candidate best = headPhase(block, ring);
+  trace(block, Phase::kHead, TracePoint::kEnd);
+  return best;
 }
 
 /// Whether some row's next token is not known before this step.
@@ -126,11 +165,19 @@ template <class B> GROK_DEVICE bool stepNeedsHead(B &block) {
   return need;
 }
 
+/// The ids of step `step` of a bench launch.
+template <class B> GROK_DEVICE void drawBenchTokens(B &block, uint32_t step) {
+  for (uint32_t b = 0; b < block.params.rows; ++b)
+    block.control().token[b] =
+        sampling::benchToken(block.params.benchSeed, step, b, B::Model::kVocab);
+}
+
 /// Book-keeping at the start of a launch, by one thread.
 template <class B> GROK_DEVICE void firstStep(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
   control.active = 0;
+  control.traceCount = 0;
   for (uint32_t b = 0; b < p.rows; ++b) {
     control.active |=
         p.start[b] < p.known[b]
@@ -140,6 +187,20 @@ template <class B> GROK_DEVICE void firstStep(B &block) {
     control.length[b] = p.known[b];
     control.token[b] = p.ids[b * p.idStride + p.start[b]];
   }
+  if (p.benchSteps)
+    drawBenchTokens(block, 0);
+}
+
+/// The end of a bench launch's step, by one thread: the same position again,
+/// with other ids.
+template <class B> GROK_DEVICE void nextBenchStep(B &block) {
+  const abi::DecodeParams &p = block.params;
+  uint32_t done = block.step() + 1;
+  if (block.slot() == 0)
+    p.steps[done - 1] = {ptx::globaltimer(), block.control().experts, 0};
+  drawBenchTokens(block, done);
+  if (done == p.benchSteps)
+    block.control().active = 0;
 }
 
 /// Book-keeping between steps, by one thread: control().token holds every row's
@@ -148,7 +209,8 @@ template <class B> GROK_DEVICE void firstStep(B &block) {
 template <class B> GROK_DEVICE void nextStep(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
-  for (uint32_t b = 0; b < p.rows; ++b) {
+  awaitTaken(block, announcements(block, false)); // what it may still read
+  for (uint32_t b = 0; b < p.rows && !p.benchSteps; ++b) {
     if (!block.rowActive(b))
       continue;
     uint32_t next = control.position[b] + 1;
@@ -166,6 +228,8 @@ template <class B> GROK_DEVICE void nextStep(B &block) {
     else
       control.active &= ~(1u << b);
   }
+  if (p.benchSteps)
+    nextBenchStep(block);
   if (*(volatile uint32_t *)&control.failed)
     control.active = 0;
 }
@@ -174,21 +238,25 @@ template <class B> GROK_DEVICE void nextStep(B &block) {
 template <class B> GROK_DEVICE void consume(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
-  RingReader<B> ring = RingReader<B>::of(block);
+  RingReader<B> ring;
   if (block.tid == 0)
     firstStep(block);
   block.sync();
   for (; block.active(); ++block.layers) {
     bool needHead = stepNeedsHead(block);
     publishCandidates(block, computeStep(block, ring, needHead));
+    trace(block, Phase(kNumPhases), TracePoint::kBegin);
     chooseTokens(block);
     if (block.tid == 0)
       nextStep(block);
     block.sync();
+    trace(block, Phase(kNumPhases), TracePoint::kEnd);
   }
   *(volatile uint32_t *)&control.stop = 1;
   if (block.tid == 0)
     reportFailure(block);
+  if (B::Plan::kTrace && block.tid == 0)
+    p.traceCounts[block.slot()] = control.traceCount;
   if (block.slot() == 0 && block.tid == 0) {
     for (uint32_t b = 0; b < p.rows; ++b)
       p.status->rowLength[b] = control.length[b];
@@ -196,14 +264,61 @@ template <class B> GROK_DEVICE void consume(B &block) {
   }
 }
 
-/// The producer warp: the slot's extents in consumption order, as far ahead as
-/// the ring allows. It waits for nobody but for the routing decision before the
-/// experts of a step (hash) or of a layer (learned router).
+/// What the producer knows of a step: announced by the consumers.
+template <class B> struct ProducerStep {
+  using M = typename B::Model;
+  uint32_t announcements = 0; // taken
+  uint32_t mask = 0;          // lane w: word w of the active experts' mask
+  uint32_t position = 0;      // lane b: of row b
+  uint32_t active = 0, headNeeded = 0;
+
+  /// Takes the next announcement; `begins`: of the step, else of a layer.
+  GROK_DEVICE void take(B &block, RingWriter<B> &ring, bool begins) {
+    ring.wait(block, ring.barriers.routed(), announcements++ & 1);
+    if (begins) {
+      active = block.active();
+      headNeeded = block.control().headNeeded;
+      position =
+          block.lane() < block.params.rows ? block.position(block.lane()) : 0;
+      if constexpr (B::Plan::kSm >= 90) // the KV entries of the step before
+        ptx::fenceAsyncProxy();
+    }
+    if (M::kHashRouting || !begins)
+      mask = block.lane() < Routing<M, typename B::Plan>::kMaskWords
+                 ? block.routing().mask[block.lane()]
+                 : 0;
+    ptx::warpSync();
+    if (block.lane() == 0)
+      ptx::mbarrierArrive(ring.barriers.taken());
+  }
+};
+
+/// Streams the cached keys and values of the slot's attention tasks.
+template <class B>
+GROK_DEVICE void pushCache(B &block, RingWriter<B> &ring,
+                           const ProducerStep<B> &step, uint32_t layer) {
+  forEachAttentionTask(
+      block, [&](uint32_t b) { return step.active >> b & 1; },
+      [&](uint32_t b) { return ptx::shuffle(step.position, b); },
+      [&](uint32_t b, uint32_t kvHead, uint32_t kvBlock, uint32_t cached) {
+#pragma unroll 1
+        for (uint32_t value = 0; value < 2; ++value)
+          ring.push(block,
+                    kvBlockAddress(block, layer, b, kvBlock, value, kvHead),
+                    kvStreamBytes<B>(cached));
+      });
+}
+
+/// The producer warp: the slot's extents and its part of the KV cache in
+/// consumption order, as far ahead as the ring allows. It waits for nobody but
+/// for the announcements: in a step before the cache, with a learned router
+/// also in every layer before the experts.
 template <class B> GROK_DEVICE void produce(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
   enum Item : uint32_t {
     kQkv,
+    kCache,
     kAttnOut,
     kGateUp,
     kDenseGateUp,
@@ -211,26 +326,24 @@ template <class B> GROK_DEVICE void produce(B &block) {
     kDenseDown,
     kItems
   };
-  RingWriter<B> ring = RingWriter<B>::of(block);
-  uint32_t mask = 0, headNeeded = 0,
-           decisions = 0; // lane w holds word w of the active experts' mask
+  RingWriter<B> ring = RingWriter<B>::of(
+      block, {block.params.inFlightChunks, block.params.paceCycles});
+  ProducerStep<B> step;
   for (uint32_t layer = 0; !ring.stopped;
        layer = layer == M::kLayers ? 0 : layer + 1) {
 #pragma unroll 1 // one copy of push for every kind of extent
     for (uint32_t item = layer < M::kLayers ? kQkv : kItems;
          item <= kItems && !ring.stopped; ++item) {
-      if (item == kGateUp && (!M::kHashRouting || layer == 0)) {
-        ring.wait(block, ring.barriers.routed(), decisions++ & 1);
-        mask = block.lane() < Routing<M, P>::kMaskWords
-                   ? block.routing().mask[block.lane()]
-                   : 0;
-        headNeeded = block.control().headNeeded;
-        ptx::warpSync();
-        if (block.lane() == 0)
-          ptx::mbarrierArrive(ring.barriers.taken());
-      }
-      if (item == kItems && (layer < M::kLayers || !headNeeded))
+      if (item == kCache && layer == 0)
+        step.take(block, ring, true);
+      if (item == kGateUp && !M::kHashRouting)
+        step.take(block, ring, false);
+      if (item == kItems && (layer < M::kLayers || !step.headNeeded))
         break;
+      if (item == kCache) {
+        pushCache(block, ring, step, layer);
+        continue;
+      }
       if (M::kDenseWidth == 0 && (item == kDenseGateUp || item == kDenseDown))
         continue;
       bool experts = item == kGateUp || item == kDown;
@@ -240,7 +353,7 @@ template <class B> GROK_DEVICE void produce(B &block) {
                                         : M::kHidden;
       uint32_t steps = (k + kTileK - 1) / kTileK;
       for (uint32_t w = 0; w < (experts ? Routing<M, P>::kMaskWords : 1); ++w) {
-        for (uint32_t bits = experts ? ptx::shuffle(mask, w) : 1;
+        for (uint32_t bits = experts ? ptx::shuffle(step.mask, w) : 1;
              bits && !ring.stopped; bits &= bits - 1) {
           uint32_t e = w * 32 + __builtin_ctz(bits);
           short matrix = item == kQkv           ? P::kMatrixQkv

@@ -5,33 +5,34 @@
 
 namespace grok::device {
 
-/// Routing decisions announced before this one: one a step by hash, one a layer
-/// by a learned router.
-template <class B> GROK_DEVICE uint32_t decisionsBefore(B &block) {
-  return B::Model::kHashRouting
-             ? block.step()
-             : block.step() * B::Model::kLayers + block.layer();
-}
+// What a step needs that only the consumers know is announced to the producer:
+// at the step's start its positions, whether it ends with the head, and with
+// hash routing its experts; with a learned router, every layer's experts.
 
-/// Before routing() is written again: the producer must have taken the decision
-/// before.
-template <class B> GROK_DEVICE void awaitDecisionTaken(B &block) {
-  if (uint32_t before = decisionsBefore(block); block.tid == 0 && before > 0)
-    waitBarrier(block, RingBarriers<B>::of(block).taken(), (before - 1) & 1,
+/// Waits, in one thread, until the producer has taken the announcement before
+/// number `next` (from 0, since the launch).
+template <class B> GROK_DEVICE void awaitTaken(B &block, uint32_t next) {
+  if (next > 0)
+    waitBarrier(block, RingBarriers<B>::of(block).taken(), (next - 1) & 1,
                 Phase::kRoute);
-  block.sync();
 }
 
-/// Tells the producer that routing() may be read.
-template <class B> GROK_DEVICE void announceDecision(B &block) {
-  if (block.tid == 0)
-    ptx::mbarrierArrive(RingBarriers<B>::of(block).routed());
+/// Announcements up to and including the one at this step's start, or, in a
+/// layer with a learned router, up to its own.
+template <class B> GROK_DEVICE uint32_t announcements(B &block, bool inLayer) {
+  return B::Model::kHashRouting ? block.step() + 1
+                                : block.layers + 1 + (inLayer ? 1 : 0);
+}
+
+/// By one thread: what was written before may be read by the producer.
+template <class B> GROK_DEVICE void announce(B &block) {
+  ptx::mbarrierArrive(RingBarriers<B>::of(block).routed());
 }
 
 /// Lists the kept experts that the active rows use and notes which rows get an
-/// output, from routing().expert; then announces the decision, together with
-/// whether the step ends with the head. Called by every consumer thread.
-template <class B> GROK_DEVICE void listActiveExperts(B &block, bool needHead) {
+/// output, from routing().expert; then announces them. Called by every consumer
+/// thread.
+template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
   static_assert(M::kExperts <= kConsumers, "a thread for every expert");
@@ -64,7 +65,7 @@ template <class B> GROK_DEVICE void listActiveExperts(B &block, bool needHead) {
                    __builtin_popcount(mask & ((1u << block.lane()) - 1))] = e;
   if (block.tid == 0) {
     routing.activeCount = total;
-    block.control().headNeeded = needHead;
+    block.control().experts += M::kHashRouting ? total * M::kLayers : total;
   }
   if (block.tid < block.params.rows) {
     uint32_t kept = M::kDenseWidth > 0 ? 1 : 0;
@@ -75,14 +76,14 @@ template <class B> GROK_DEVICE void listActiveExperts(B &block, bool needHead) {
     routing.hasOutput[block.tid] = kept;
   }
   block.sync();
-  announceDecision(block);
+  if (block.tid == 0)
+    announce(block);
 }
 
 /// Hash routing: the expert of a row is a function of its id and position, the
 /// same in every layer.
-template <class B> GROK_DEVICE void routeByHash(B &block, bool needHead) {
+template <class B> GROK_DEVICE void routeByHash(B &block) {
   using M = typename B::Model;
-  awaitDecisionTaken(block);
   if (block.tid < block.params.rows) {
     uint32_t b = block.tid, position = block.position(b),
              expert = Routing<M, typename B::Plan>::kNone;
@@ -99,14 +100,14 @@ template <class B> GROK_DEVICE void routeByHash(B &block, bool needHead) {
     block.routing().expert[b][0] = expert;
     block.routing().weight[b][0] = 1;
   }
-  listActiveExperts(block, needHead);
+  listActiveExperts(block);
 }
 
 /// Learned routing of this layer, float32 throughout: slot s computes the
 /// logits of experts s, s + slots, ...; every slot takes all logits, applies
 /// the soft-cap, softmax over all experts, and the k largest, ties to the lower
 /// index.
-template <class B> GROK_DEVICE void routeByRouter(B &block, bool needHead) {
+template <class B> GROK_DEVICE void routeByRouter(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden,
@@ -122,15 +123,19 @@ template <class B> GROK_DEVICE void routeByRouter(B &block, bool needHead) {
       for (uint32_t i = block.tid; i < M::kHidden; i += kConsumers)
         dot =
             ptx::fma(weights[e * M::kHidden + i], h[i] * factor * gain[i], dot);
-      addToRowSum(block, b, dot);
+      float sum[1] = {dot};
+      addToSums(block, b, sum);
     }
-    finishRowSums(block, [&](uint32_t b, float logit) {
-      publish(words + b * M::kExperts + e, logit, block.epoch());
-    });
+    finishSums<1>(
+        block, 0, block.params.rows, [&](uint32_t b, const float (&logit)[1]) {
+          publish(words + b * M::kExperts + e, logit[0], block.epoch());
+        });
   }
 
   auto &routing = block.routing();
-  awaitDecisionTaken(block); // and the scratch is free
+  if (block.tid == 0)
+    awaitTaken(block, announcements(block, true) - 1);
+  block.sync(); // and the scratch is free
   block.beginPhase();
   if (block.warp() < block.params.rows) { // a warp a row
     uint32_t b = block.warp();
@@ -204,7 +209,7 @@ template <class B> GROK_DEVICE void routeByRouter(B &block, bool needHead) {
       routing.expert[b][block.lane()] = Routing<M, P>::kNone;
     }
   }
-  listActiveExperts(block, needHead);
+  listActiveExperts(block);
 }
 
 /// Place of `expert` among the row's chosen ones, or expertsPerToken.
@@ -217,12 +222,12 @@ GROK_DEVICE uint32_t placeInRow(B &block, uint32_t b, uint32_t expert) {
   return place;
 }
 
-/// Words of the activations between gate_up and down of one row: [chosen
-/// expert][F], then the dense MLP's [Fd].
+/// OperandWords of the activations between gate_up and down of one row: each
+/// chosen expert's [F], then the dense MLP's [Fd].
 template <class B> GROK_DEVICE uint64_t *actWords(B &block, uint32_t b) {
   return block.template region<uint64_t>(Region::kAct) +
          (uint64_t(block.parity()) * B::Plan::kMaxBatch + b) *
-             B::kShape.actWidth();
+             B::kShape.actWords();
 }
 
 /// act = gelu(gate) * up of every active expert, and of the dense MLP.
@@ -230,16 +235,20 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
-  bool staged = false;
+  bool staged = kWholeRow<B>;
   auto stage = [&](uint32_t k0, uint32_t count) {
     stageNormed(block, gain, k0, count);
   };
-  auto emit = [&](Output out, float value, float partner, uint32_t offset,
-                  uint32_t width) {
+  // `offset`: of the vector's first word; no vector for the row without `used`.
+  auto emit = [&](Output out, float value, float partner, bool used,
+                  uint32_t offset, uint32_t width) {
     uint32_t f = (out.tile * kTileRows + out.r) / 2;
-    if (out.r % 2 == 0 && f < width) // rows 2f and 2f + 1 are gate f and up f
-      publish(actWords(block, out.row) + offset + f,
-              gelu<M::kGeluErf>(value) * partner, block.epoch());
+    float act = gelu<M::kGeluErf>(value) * partner;
+    float next = ptx::shuffleXor(act, 2);
+    if (used && out.r % 2 == 0 && f < width) // rows 2f and 2f + 1 are gate f
+                                             // and up f
+      OperandWord<B>::publish(block, actWords(block, out.row) + offset, f, act,
+                              next);
   };
   constexpr uint32_t kSteps = (M::kHidden + kTileK - 1) / kTileK;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
@@ -247,19 +256,20 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
     matvec(block, ring, uint32_t(P::kGateUp[expert]), kSteps, block.params.rows,
            staged, Phase::kGateUp, stage,
            [&](Output out, float value, float partner) {
-             uint32_t place = placeInRow(block, out.row, expert);
-             if (place < M::kExpertsPerToken)
-               emit(out, value, partner, place * M::kExpertWidth,
-                    M::kExpertWidth);
+             uint32_t place = out.mine ? placeInRow(block, out.row, expert)
+                                       : M::kExpertsPerToken;
+             emit(out, value, partner, place < M::kExpertsPerToken,
+                  place * B::kShape.operandWords(M::kExpertWidth),
+                  M::kExpertWidth);
            });
   }
   if constexpr (M::kDenseWidth > 0)
     matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), kSteps,
            block.params.rows, staged, Phase::kGateUp, stage,
            [&](Output out, float value, float partner) {
-             if (block.rowActive(out.row))
-               emit(out, value, partner, M::kExpertsPerToken * M::kExpertWidth,
-                    M::kDenseWidth);
+             emit(out, value, partner, out.mine && block.rowActive(out.row),
+                  M::kExpertsPerToken * B::kShape.operandWords(M::kExpertWidth),
+                  M::kDenseWidth);
            });
 }
 
@@ -290,36 +300,40 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
        i += kConsumers)
     sums[i] = 0;
 
-  // Rows that don't use the expert keep whatever the operand held: their
-  // outputs are not used.
-  auto stage = [&](uint32_t k0, uint32_t count, uint32_t b, uint32_t offset,
-                   uint32_t width) {
-    stageWords(block, actWords(block, b) + offset, width, b, k0, count,
-               Phase::kDown);
-  };
+  // With one expert a token its activations are the row's only ones: staged
+  // once, they serve every expert's matrix. Rows that don't use the expert hold
+  // something else then; their outputs are not used.
+  constexpr bool kOnce =
+      M::kExpertsPerToken == 1 && M::kExpertWidth <= P::kBlockSteps * kTileK;
+  constexpr uint32_t kExpertWords = B::kShape.operandWords(M::kExpertWidth);
   auto publishRow = [&](Output out, float value) {
     uint32_t row = out.tile * kTileRows + out.r;
     if (row < M::kHidden)
       publish(y + out.row * M::kHidden + row, value, block.epoch());
   };
 
+  bool staged = false;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a],
              matrix = uint32_t(P::kDown[expert]);
     uint32_t tileBegin = block.extent(matrix).tileBegin;
-    bool staged = false;
+    staged &= kOnce;
     matvec(
         block, ring, matrix, (M::kExpertWidth + kTileK - 1) / kTileK, rows,
         staged, Phase::kDown,
         [&](uint32_t k0, uint32_t count) {
-          for (uint32_t b = 0; b < rows; ++b) {
-            uint32_t place = placeInRow(block, b, expert);
-            if (place < M::kExpertsPerToken)
-              stage(k0, count, b, place * M::kExpertWidth, M::kExpertWidth);
-          }
+          stageWords<M::kExpertWidth>(
+              block, k0, count, Phase::kDown, [&](uint32_t b) {
+                uint32_t place = kOnce ? (block.routing().kept(b) ? 0 : 1)
+                                       : placeInRow(block, b, expert);
+                return Word{actWords(block, b) + place * kExpertWords,
+                            place < M::kExpertsPerToken};
+              });
+          trace(block, Phase::kDown, TracePoint::kReady);
         },
         [&](Output out, float value, float) {
-          uint32_t place = placeInRow(block, out.row, expert);
+          uint32_t place = out.mine ? placeInRow(block, out.row, expert)
+                                    : M::kExpertsPerToken;
           if (place == M::kExpertsPerToken)
             return;
           float *sum = sums +
@@ -335,18 +349,20 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   if constexpr (kDense) {
     uint32_t matrix = uint32_t(P::kMatrixDenseDown),
              tileBegin = block.extent(matrix).tileBegin;
-    bool staged = false;
+    staged = false;
     matvec(
         block, ring, matrix, (M::kDenseWidth + kTileK - 1) / kTileK, rows,
         staged, Phase::kDown,
         [&](uint32_t k0, uint32_t count) {
-          for (uint32_t b = 0; b < rows; ++b)
-            if (block.rowActive(b))
-              stage(k0, count, b, M::kExpertsPerToken * M::kExpertWidth,
-                    M::kDenseWidth);
+          stageWords<M::kDenseWidth>(
+              block, k0, count, Phase::kDown, [&](uint32_t b) {
+                return Word{actWords(block, b) +
+                                M::kExpertsPerToken * kExpertWords,
+                            block.rowActive(b)};
+              });
         },
         [&](Output out, float value, float) {
-          if (block.rowActive(out.row))
+          if (out.mine && block.rowActive(out.row))
             publishRow(
                 out,
                 (value +

@@ -33,19 +33,31 @@ GROK_DEVICE float await(B &block, const uint64_t *word, uint32_t epoch,
   return wordValue(v);
 }
 
-/// This thread's words first, first + 512, ... below `end`, all asked for at
-/// once and the stale ones again until none is: one trip to L2 instead of one a
-/// word. Values past the end are 0.
-template <uint32_t kCount, class B>
-GROK_DEVICE void awaitMany(B &block, const uint64_t *words, uint32_t first,
-                           uint32_t end, Phase phase, float (&value)[kCount]) {
+/// A word that may be asked for, if it is `there`.
+struct Word {
+  const uint64_t *word;
+  bool there;
+};
+
+/// The words at(tid), at(tid + 512), ...: all asked for at once and the stale
+/// ones again until none is, which is one trip to L2 instead of one a word. The
+/// payload is 0 where none is there. Until words begin to arrive one lane of
+/// the warp asks, for one of them: a wait by all would keep L2 busy with
+/// questions and slow down whoever still computes. Called by whole warps.
+template <uint32_t kCount, class B, class At>
+GROK_DEVICE void awaitMany(B &block, uint32_t first, Phase phase,
+                           uint32_t (&payload)[kCount], At at) {
   const uint32_t epoch = block.epoch();
+  if (block.lane() == 0)
+    if (Word w = at(first); w.there)
+      await(block, w.word, epoch, phase);
+  ptx::warpSync();
   uint64_t word[kCount];
 #pragma unroll
-  for (uint32_t j = 0; j < kCount; ++j)
-    word[j] = first + j * kConsumers < end
-                  ? ptx::loadRelaxed(words + first + j * kConsumers)
-                  : makeWord(0, epoch);
+  for (uint32_t j = 0; j < kCount; ++j) {
+    Word w = at(first + j * kConsumers);
+    word[j] = w.there ? ptx::loadRelaxed(w.word) : makeWord(0, epoch);
+  }
   uint32_t since = 0;
   for (uint32_t polls = 1;; ++polls) {
     bool stale = false;
@@ -58,28 +70,31 @@ GROK_DEVICE void awaitMany(B &block, const uint64_t *words, uint32_t first,
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
       if (wordEpoch(word[j]) != epoch)
-        word[j] = ptx::loadRelaxed(words + first + j * kConsumers);
+        word[j] = ptx::loadRelaxed(at(first + j * kConsumers).word);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)
-    value[j] = wordValue(word[j]);
+    payload[j] = uint32_t(word[j]);
 }
 
-/// Calls use(i, value) for every one of this thread's words below `end`, a few
-/// in flight at a time.
-template <class B, class Use>
-GROK_DEVICE void forEachWord(B &block, const uint64_t *words, uint32_t end,
-                             Phase phase, Use use) {
+/// Calls use(i, payload) for every i below `end` that is this thread's and has
+/// a word, several in flight at a time. Called by whole warps.
+template <class B, class At, class Use>
+GROK_DEVICE void forEachWord(B &block, uint32_t end, Phase phase, At at,
+                             Use use) {
   constexpr uint32_t kInFlight =
-      B::Plan::kSm >= 90 ? 4 : 2; // sm_80 has no registers to spare
-  for (uint32_t first = block.tid; first < end;
-       first += kInFlight * kConsumers) {
-    float value[kInFlight];
-    awaitMany(block, words, first, end, phase, value);
+      B::Plan::kSm >= 90 ? 8 : 2; // sm_80 has no registers to spare
+  auto bounded = [&](uint32_t i) {
+    Word w = at(i);
+    return Word{w.word, i < end && w.there};
+  };
+  for (uint32_t base = 0; base < end; base += kInFlight * kConsumers) {
+    uint32_t first = base + block.tid, payload[kInFlight];
+    awaitMany(block, first, phase, payload, bounded);
 #pragma unroll
     for (uint32_t j = 0; j < kInFlight; ++j)
-      if (first + j * kConsumers < end)
-        use(first + j * kConsumers, value[j]);
+      if (bounded(first + j * kConsumers).there)
+        use(first + j * kConsumers, payload[j]);
   }
 }
 
@@ -88,5 +103,26 @@ GROK_DEVICE void forEachWord(B &block, const uint64_t *words, uint32_t end,
 GROK_DEVICE float arrived(const uint64_t *word) {
   return wordValue(ptx::loadRelaxed(word));
 }
+
+/// What becomes a 16-bit operand crosses as such, two values a word: half the
+/// words to ask for, and the same operand. Split activations need the float32.
+template <class B> struct OperandWord {
+  static constexpr bool kPair = B::Plan::kPlanes == 1;
+  static constexpr uint32_t kValues = kPair ? 2 : 1;
+  static constexpr bool kBF16 = B::Model::kBF16;
+
+  /// Publishes element `index` of a vector. Every lane of the warp calls it;
+  /// `partner` is the value of the element index ^ 1.
+  GROK_DEVICE static void publish(B &block, uint64_t *words, uint32_t index,
+                                  float value, float partner) {
+    if constexpr (!kPair)
+      device::publish(words + index, value, block.epoch());
+    else if (index % 2 == 0)
+      ptx::storeRelaxed(words + index / 2, uint64_t(block.epoch()) << 32 |
+                                               uint32_t(to16<kBF16>(partner))
+                                                   << 16 |
+                                               to16<kBF16>(value));
+  }
+};
 
 } // namespace grok::device

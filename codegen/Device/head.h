@@ -66,14 +66,14 @@ GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
   Candidate best{kNegativeInfinity, kNoToken};
   const float *gain = block.vectors(
       M::kLayers); // the final norm follows the last layer's vectors
-  bool staged = false;
+  bool staged = kWholeRow<B>;
   matvec(
       block, ring, P::kMatrixHead, (M::kHidden + kTileK - 1) / kTileK,
       block.params.rows, staged, Phase::kHead,
       [&](uint32_t k0, uint32_t count) { stageNormed(block, gain, k0, count); },
       [&](Output out, float value, float) {
         uint32_t id = out.tile * kTileRows + out.r;
-        if (id >= M::kVocab || !block.rowActive(out.row))
+        if (!out.mine || id >= M::kVocab || !block.rowActive(out.row))
           return;
         float logit = softCap(M::kOutputMultiplier * value, M::kFinalCap);
         if (block.params.writeLogits)
@@ -100,6 +100,10 @@ template <class B>
 GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
   uint32_t rows = block.params.rows;
   Candidate *all = (Candidate *)block.scratch();
+  // The newest KV entries, written by ordinary stores, will be read by bulk
+  // copies.
+  if constexpr (B::Plan::kSm >= 90)
+    ptx::fenceAsyncProxy();
   block.sync();
   all[block.tid] = mine;
   block.sync();

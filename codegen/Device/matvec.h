@@ -10,7 +10,9 @@
 
 namespace grok::device {
 
-/// The staged K block of the operand: planes[plane][row][k] of 16-bit values.
+/// The staged K block of the operand: planes[plane][row][k] of 16-bit values,
+/// each k32 step in the order of a fragment's row (TileLayout.h), so that a
+/// lane takes its 8 values by one load.
 template <class B> struct Operand {
   using Plan = typename B::Plan;
   static constexpr uint32_t kStride = operandStride(B::kShape);
@@ -23,159 +25,241 @@ template <class B> struct Operand {
 
   /// Stores x[row][k], k counted from the K block's start.
   GROK_DEVICE void store(uint32_t row, uint32_t k, float x) const {
+    uint32_t place =
+        row * kStride + k / kTileK * kTileK + fragmentElement(0, k % kTileK);
     uint16_t high = to16<kBF16>(x);
-    data[row * kStride + k] = high;
+    data[place] = high;
     if constexpr (Plan::kPlanes == 2)
-      data[(Plan::kMaxBatch + row) * kStride + k] =
+      data[Plan::kMaxBatch * kStride + place] =
           to16<kBF16>(x - from16<kBF16>(high));
+  }
+
+  /// Stores what OperandWord number i of a vector carries.
+  GROK_DEVICE void storeWord(uint32_t row, uint32_t i, uint32_t payload) const {
+    if constexpr (OperandWord<B>::kPair)
+      *(uint32_t *)(data + row * kStride + 2 * i / kTileK * kTileK +
+                    fragmentElement(0, 2 * i % kTileK)) = payload;
+    else
+      store(row, i, __builtin_bit_cast(float, payload));
   }
 };
 
-/// Stores words [k0, k0 + count) of a row's `width` as the operand of that row,
-/// zero past the end.
-template <class B>
-GROK_DEVICE void stageWords(B &block, const uint64_t *words, uint32_t width,
-                            uint32_t row, uint32_t k0, uint32_t count,
-                            Phase phase) {
+/// Stores elements [k0, k0 + count) of vectors of kWidth elements as rows of
+/// the operand, zero past the end. words(b) are the OperandWords of row b, or
+/// null: the row keeps what the operand held.
+template <uint32_t kWidth, class B, class Words>
+GROK_DEVICE void stageWords(B &block, uint32_t k0, uint32_t count, Phase phase,
+                            Words words) {
+  constexpr uint32_t kValues = OperandWord<B>::kValues;
   Operand<B> operand = Operand<B>::of(block);
-  uint32_t left = width - k0 < count ? width - k0 : count;
-  forEachWord(block, words + k0, left, phase,
-              [&](uint32_t k, float x) { operand.store(row, k, x); });
-  for (uint32_t k = left + block.tid; k < count; k += kConsumers)
-    operand.store(row, k, 0);
+  const uint32_t rows = block.params.rows;
+  if constexpr (kWidth <= B::Plan::kBlockSteps * kTileK) {
+    // The words of all rows are on their way together.
+    constexpr uint32_t kPerRow = (kWidth + kValues - 1) / kValues;
+    forEachWord(
+        block, rows * kPerRow, phase,
+        [&](uint32_t i) {
+          Word row = words(i / kPerRow);
+          return Word{row.word + i % kPerRow, row.there};
+        },
+        [&](uint32_t i, uint32_t payload) {
+          operand.storeWord(i / kPerRow, i % kPerRow, payload);
+        });
+  } else {
+    uint32_t left = kWidth - k0 < count ? kWidth - k0 : count;
+    for (uint32_t b = 0; b < rows; ++b)
+      if (Word row = words(b); row.there)
+        forEachWord(
+            block, (left + kValues - 1) / kValues, phase,
+            [&](uint32_t i) { return Word{row.word + k0 / kValues + i, true}; },
+            [&](uint32_t i, uint32_t payload) {
+              operand.storeWord(b, i, payload);
+            });
+  }
+  // The padding of the last step; an odd width's last word carries a zero.
+  constexpr uint32_t kEnd = (kWidth + kValues - 1) / kValues * kValues;
+  if (uint32_t end = kEnd - k0; end < count && end + block.tid < count)
+    for (uint32_t b = 0; b < rows; ++b)
+      operand.store(b, end + block.tid, 0);
 }
 
 /// Where the outputs of one tile group go: thread t < tiles * rows * 8 holds
-/// output (tile, row, r), r fastest.
+/// output (tile, row, r), r fastest; `mine` is false for the others.
 struct Output {
+  bool mine;
   uint32_t tile; // of the matrix
   uint32_t row;  // of the batch
   uint32_t r;    // row of the tile
 };
 
+/// A k32 step of the operand or of a tile: a lane's 8 values of it.
+template <uint32_t kCount> struct Steps {
+  ptx::U4 step[kCount];
+};
+
+/// The part of one warp in the products of a K block: steps warp, warp + 16,
+/// ... of every tile.
+template <class B> struct WarpProduct {
+  using Plan = typename B::Plan;
+  static constexpr uint32_t kPlanes = Plan::kPlanes;
+  /// Steps of a warp in a K block, and how many it loads, multiplies and sums
+  /// at a time; a K block of fewer holds the longest row.
+  static constexpr uint32_t kSteps = Plan::kBlockSteps / kWarps;
+  static constexpr uint32_t kBatch =
+      kSteps < kBatchSteps ? kSteps : kBatchSteps;
+  /// The operand stays in registers for all tiles where it fits them; sm_80
+  /// would spill.
+  static constexpr bool kKept =
+      kPlanes == 1 && kSteps == kBatch && Plan::kSm >= 90;
+  using Operands = Steps<kBatch * kPlanes>;
+
+  B &block;
+  RingReader<B> &ring;
+  uint32_t rows;
+  uint32_t count; // steps of the K block
+  Phase phase;
+
+  GROK_DEVICE uint32_t step(uint32_t i) const {
+    return block.warp() + i * kWarps;
+  }
+
+  /// Steps [first, first + kBatch) of the warp; rows beyond the batch are zero.
+  GROK_DEVICE Operands operands(uint32_t first) const {
+    constexpr uint32_t kStride = Operand<B>::kStride;
+    uint32_t row = block.lane() / 4;
+    uint32_t address = ptx::sharedAddress(block.shared() + B::kShared.operand) +
+                       (row * kStride + block.lane() % 4 * 8) * 2;
+    Operands x{};
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i)
+#pragma unroll
+      for (uint32_t plane = 0; plane < kPlanes; ++plane)
+        if (row < rows && step(first + i) < count)
+          x.step[i * kPlanes + plane] =
+              ptx::loadShared16(address + step(first + i) * kTileK * 2 +
+                                plane * Plan::kMaxBatch * kStride * 2);
+    return x;
+  }
+
+  /// The same steps of the tile that lies `tile` tiles ahead in the ring.
+  GROK_DEVICE Steps<kBatch> weights(uint32_t tile, uint32_t first) const {
+    Steps<kBatch> w{};
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i)
+      if (step(first + i) < count)
+        w.step[i] = ptx::loadShared16(
+            ring.address(block,
+                         (tile * count + step(first + i)) * kFragmentBytes) +
+            block.lane() * 16);
+    return w;
+  }
+
+  /// sum += x w. Even and odd k16 steps have sums of their own, so that half as
+  /// many products wait for one another.
+  GROK_DEVICE void multiply(float (&sum)[2][2], const Operands &x,
+                            const Steps<kBatch> &w, uint32_t first) const {
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      if (step(first + i) >= count)
+        break;
+#pragma unroll
+      for (uint32_t plane = 0; plane < kPlanes; ++plane) {
+        const ptx::U4 &a = x.step[i * kPlanes + plane], &b = w.step[i];
+        ptx::mma<B::Model::kBF16>(sum[0], a.x, a.y, b.x, b.y);
+        ptx::mma<B::Model::kBF16>(sum[1], a.z, a.w, b.z, b.w);
+      }
+    }
+  }
+};
+
 /// Streams this slot's tiles of `matrix` and calls
 ///   stage(k0, count): all consumer threads store operand elements k0 .. k0 +
 ///   count - 1 (padding zeroed by the caller); emit(Output, value, partner):
-///   once for each output, on the thread that owns it; `partner` is the value
-///   of r ^ 1.
+///   once for each tile group, by every thread; `partner` is the value of
+///   r ^ 1.
 /// `staged` tells whether the operand (of a single K block) is already there,
-/// and is set. Summation order of an output: each warp its k32 steps in order,
-/// then the warps in order; K blocks don't show.
+/// and is set. Summation order of an output: a warp sums its k32 steps four at
+/// a time, even and odd k16 halves apart, the fours in order; then the warps in
+/// order. K blocks don't show.
 template <class B, class Stage, class Emit>
 GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
                         uint32_t steps, uint32_t rows, bool &staged,
                         Phase phase, Stage stage, Emit emit) {
   using Plan = typename B::Plan;
-  constexpr uint32_t kStride = Operand<B>::kStride;
-  constexpr uint32_t kSteps =
-      Plan::kBlockSteps / kWarps; // of a warp in a K block
-  constexpr uint32_t kPlanes = Plan::kPlanes;
-  constexpr bool kCache =
-      kPlanes == 1 && kSteps <= 4 && Plan::kSm >= 90; // sm_80 would spill
-  constexpr uint32_t kCached = kCache ? kSteps : 1;
+  using Product = WarpProduct<B>;
   const abi::Extent extent = block.extent(matrix);
-  uint32_t fragment = 0;
 
   for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles
                          ? extent.tileCount - first
                          : kGroupTiles;
     block.beginPhase();
-    const uint32_t operand =
-        ptx::sharedAddress(block.shared() + B::kShared.operand);
-    const uint32_t group4 = block.lane() / 4, pair = block.lane() % 4 * 2;
+    const uint32_t row = block.lane() / 4;
     const uint32_t sums =
-        ptx::sharedAddress(block.scratch()); // [tile][warp][row][8]
+        ptx::sharedAddress(block.scratch()) +
+        ((block.warp() * rows + row) * kTileRows + block.lane() % 4 * 2) *
+            4; // [tile][warp][row][8]
     for (uint32_t k0 = 0; k0 < steps; k0 += Plan::kBlockSteps) {
-      uint32_t count =
-          steps - k0 < Plan::kBlockSteps ? steps - k0 : Plan::kBlockSteps;
+      Product product{block, ring, rows,
+                      steps - k0 < Plan::kBlockSteps ? steps - k0
+                                                     : Plan::kBlockSteps,
+                      phase};
       if (!staged || steps > Plan::kBlockSteps) {
-        block.sync(); // the previous operand has been read
-        stage(k0 * kTileK, count * kTileK);
-        block.sync();
+        if (k0 > 0)
+          block.sync(); // the previous operand has been read
+        stage(k0 * kTileK, product.count * kTileK);
         staged = true;
       }
-      // The warp's part of the operand serves every tile: it is read once where
-      // it fits the registers.
-      uint32_t x[kCached][kPlanes][4] = {};
-      auto loadOperand = [&](uint32_t (&to)[kPlanes][4], uint32_t s) {
-        uint32_t address = operand + (group4 * kStride + s * kTileK + pair) * 2;
-#pragma unroll
-        for (uint32_t plane = 0; plane < kPlanes; ++plane)
-#pragma unroll
-          for (uint32_t h = 0; h < 4; ++h)
-            to[plane][h] =
-                group4 < rows
-                    ? ptx::loadShared4(address + h * 16 +
-                                       plane * Plan::kMaxBatch * kStride * 2)
-                    : 0;
-      };
-      auto multiply = [&](float (&c)[2], uint32_t (&with)[kPlanes][4],
-                          uint32_t index) {
-        ptx::U4 w = ring.fragment(block, index, phase);
-#pragma unroll
-        for (uint32_t plane = 0; plane < kPlanes; ++plane) {
-          ptx::mma<B::Model::kBF16>(c, with[plane][0], with[plane][1], w.x,
-                                    w.y);
-          ptx::mma<B::Model::kBF16>(c, with[plane][2], with[plane][3], w.z,
-                                    w.w);
+      block.sync(); // the operand is there, and the sums before have been read
+      typename Product::Operands x;
+      if constexpr (Product::kKept)
+        x = product.operands(0);
+      auto tile = [&](uint32_t ahead, uint32_t place) {
+        // Between K blocks the warp's sum waits where it will be reduced.
+        float c0 = 0, c1 = 0;
+        if (k0 > 0 && row < rows) {
+          c0 = ptx::loadSharedFloat(place);
+          c1 = ptx::loadSharedFloat(place + 4);
         }
-      };
-      if constexpr (kCache) {
 #pragma unroll
-        for (uint32_t i = 0; i < kCached; ++i)
-          if (block.warp() + i * kWarps < count)
-            loadOperand(x[i], block.warp() + i * kWarps);
-      }
-#pragma unroll 1 // small code: what one tile needs is the same for the next
+        for (uint32_t i = 0; i < Product::kSteps; i += Product::kBatch) {
+          Steps<Product::kBatch> w = product.weights(ahead, i);
+          if constexpr (!Product::kKept)
+            x = product.operands(i);
+          float c[2][2] = {};
+          product.multiply(c, x, w, i);
+          c0 += c[0][0] + c[1][0];
+          c1 += c[0][1] + c[1][1];
+        }
+        if (row < rows)
+          ptx::storeShared8(place, c0, c1);
+      };
+      const uint32_t tileBytes = product.count * kFragmentBytes,
+                     sumBytes = kWarps * rows * kTileRows * 4;
+#pragma unroll 1
       for (uint32_t j = 0; j < tiles; ++j) {
-        // The warp's partial sum of the tile; between K blocks it waits where
-        // it will be reduced.
-        const uint32_t place =
-            sums +
-            (((j * kWarps + block.warp()) * rows + group4) * kTileRows + pair) *
-                4;
-        float c[2] = {0, 0};
-        if (k0 > 0 && group4 < rows) {
-          c[0] = ptx::loadSharedFloat(place);
-          c[1] = ptx::loadSharedFloat(place + 4);
-        }
-        if constexpr (kCache) {
-#pragma unroll
-          for (uint32_t i = 0; i < kCached; ++i) {
-            if (block.warp() + i * kWarps >= count)
-              break;
-            multiply(c, x[i], fragment + j * count + block.warp() + i * kWarps);
-          }
-        } else {
-          for (uint32_t s = block.warp(); s < count; s += kWarps) {
-            loadOperand(x[0], s);
-            multiply(c, x[0], fragment + j * count + s);
-          }
-        }
-        if (group4 < rows)
-          ptx::storeShared8(place, c[0], c[1]);
+        ring.await(block, tileBytes, phase);
+        tile(0, sums + j * sumBytes);
+        ring.advance(block, tileBytes);
       }
-      fragment += tiles * count;
     }
     block.sync();
     uint32_t perTile = rows * kTileRows;
     uint32_t tile = block.tid / perTile, inTile = block.tid % perTile;
     float sum = 0;
     if (tile < tiles) {
-      uint32_t in = sums + (tile * kWarps * perTile + inTile) * 4;
+      uint32_t in = ptx::sharedAddress(block.scratch()) +
+                    (tile * kWarps * perTile + inTile) * 4;
 #pragma unroll
       for (uint32_t w = 0; w < kWarps; ++w)
         sum += ptx::loadSharedFloat(in + w * perTile * 4);
     }
     float partner = ptx::shuffleXor(sum, 1);
-    if (tile < tiles)
-      emit(Output{extent.tileBegin + first + tile, inTile / kTileRows,
-                  inTile % kTileRows},
-           sum, partner);
-    block.sync(); // before `sums` is written again
+    emit(Output{tile < tiles, extent.tileBegin + first + tile,
+                inTile / kTileRows, inTile % kTileRows},
+         sum, partner);
   }
-  ring.finish(block, fragment, phase);
+  ring.finish(block);
 }
 
 } // namespace grok::device

@@ -43,64 +43,67 @@ template <class B> struct RingBarriers {
   }
 };
 
-/// The consumer side; one per warp. Chunks are numbered from the kernel's
-/// start.
+/// The consumer side; one per warp. It stands at a place in the stream, from
+/// which it looks ahead and which it moves on.
 template <class B> struct RingReader {
   using Plan = typename B::Plan;
-  static constexpr uint32_t kFragments =
-      Plan::kChunkBytes / kFragmentBytes; // of a chunk
+  static constexpr uint32_t kChunk = Plan::kChunkBytes;
+  static constexpr uint32_t kBytes = kChunk * Plan::kRingStages;
 
-  uint32_t next = 0;  // first chunk of the extent that comes next
-  uint32_t taken = 0; // chunks waited for
-  uint32_t stage = 0; // of chunk taken - 1
-  uint32_t phaseBit =
-      1; // parity of stage's use by chunk taken - 1; flips when the stage wraps
+  uint32_t stage = 0;  // of the chunk that the place is in
+  uint32_t parity = 0; // of that stage's use
+  uint32_t at = 0;     // byte in it
+  uint32_t ready = 0;  // chunks, from that one on, that have landed
 
-  static GROK_DEVICE RingReader of(B &block) {
-    RingReader r;
-    r.stage = Plan::kRingStages - 1;
-    return r;
-  }
-
-  /// Makes `chunk` readable and gives back every chunk before it.
-  GROK_DEVICE void advanceTo(B &block, uint32_t chunk, Phase phase) {
-    while (taken <= chunk) {
-      release(block);
-      if (++stage == Plan::kRingStages) {
-        stage = 0;
-        phaseBit ^= 1;
-      }
-      ++taken;
-      waitBarrier(block, RingBarriers<B>::of(block).full(stage), phaseBit,
-                  phase);
+  /// Waits for the next `bytes` of the current extent; together with what comes
+  /// before them in their first chunk they fit the ring.
+  GROK_DEVICE void await(B &block, uint32_t bytes, Phase phase) {
+    uint32_t needed = (at + bytes + kChunk - 1) / kChunk;
+    for (; ready < needed; ++ready) {
+      bool wraps = stage + ready >= Plan::kRingStages;
+      uint32_t s = wraps ? stage + ready - Plan::kRingStages : stage + ready;
+      waitBarrier(block, RingBarriers<B>::of(block).full(s),
+                  wraps ? parity ^ 1 : parity, phase);
     }
   }
 
-  /// Lane's 16 bytes of fragment `index` of the current extent.
-  GROK_DEVICE ptx::U4 fragment(B &block, uint32_t index, Phase phase) {
-    advanceTo(block, next + index / kFragments, phase);
-    uint32_t data = ptx::sharedAddress(block.shared() + B::kShared.ring);
-    return ptx::loadShared16(data + stage * Plan::kChunkBytes +
-                             index % kFragments * kFragmentBytes +
-                             block.lane() * 16);
+  /// Shared address of the byte `offset` bytes ahead, which has been awaited.
+  GROK_DEVICE uint32_t address(B &block, uint32_t offset) const {
+    uint32_t place = stage * kChunk + at + offset;
+    return ptx::sharedAddress(block.shared() + B::kShared.ring) +
+           (place >= kBytes ? place - kBytes : place);
   }
 
-  /// The current extent, of `fragments` fragments, is done.
-  GROK_DEVICE void finish(B &block, uint32_t fragments, Phase phase) {
-    uint32_t chunks = (fragments + kFragments - 1) / kFragments;
-    if (chunks)
-      advanceTo(block, next + chunks - 1, phase);
-    next += chunks;
+  /// Moves on by `bytes`, which have been awaited and read by every lane.
+  GROK_DEVICE void advance(B &block, uint32_t bytes) {
+    for (at += bytes; at >= kChunk; at -= kChunk)
+      release(block);
+  }
+
+  /// The current extent has been read; the next one begins with a chunk.
+  GROK_DEVICE void finish(B &block) {
+    if (at > 0)
+      release(block);
+    at = 0;
   }
 
 private:
   GROK_DEVICE void release(B &block) {
-    if (taken == 0)
-      return;
     ptx::warpSync(); // every lane has read its part
     if (block.lane() == 0)
       ptx::mbarrierArrive(RingBarriers<B>::of(block).empty(stage));
+    --ready;
+    if (++stage == Plan::kRingStages) {
+      stage = 0;
+      parity ^= 1;
+    }
   }
+};
+
+/// How fast a producer may go.
+struct Pace {
+  uint32_t inFlight; // chunks that have not landed, at most
+  uint32_t cycles;   // from the issue of one chunk to the next, at least
 };
 
 /// The producer side: the whole warp runs it, in the order in which the
@@ -111,12 +114,15 @@ template <class B> struct RingWriter {
 
   RingBarriers<B> barriers;
   uint32_t data;
+  Pace pace;
   uint32_t issued = 0; // chunks
+  uint32_t due = 0;    // cycle before which the next chunk is not issued
   bool stopped = false;
 
-  static GROK_DEVICE RingWriter of(B &block) {
+  static GROK_DEVICE RingWriter of(B &block, Pace pace) {
     return {RingBarriers<B>::of(block),
-            ptx::sharedAddress(block.shared() + B::kShared.ring)};
+            ptx::sharedAddress(block.shared() + B::kShared.ring), pace, 0,
+            ptx::clock()};
   }
 
   /// Waits for a barrier unless the consumers have left.
@@ -129,23 +135,25 @@ template <class B> struct RingWriter {
       }
   }
 
-  /// Streams `bytes` (a multiple of 512) from `source`.
+  /// Streams `bytes` (a multiple of 16) from `source`.
   GROK_DEVICE void push(B &block, const uint8_t *source, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes && !stopped; at += Plan::kChunkBytes) {
       uint32_t stage = issued % kStages, use = issued / kStages;
       if (use > 0)
         wait(block, barriers.empty(stage), (use - 1) & 1);
       // Pacing: bytes in flight, apart from the ring's size, decide how long
-      // hand-overs queue behind the stream.
-      if (Plan::kInFlightChunks < kStages && issued >= Plan::kInFlightChunks) {
-        uint32_t earlier = issued - Plan::kInFlightChunks;
+      // hand-overs queue behind the stream, and bursts after a wait queue most.
+      if (pace.inFlight < kStages && issued >= pace.inFlight) {
+        uint32_t earlier = issued - pace.inFlight;
         wait(block, barriers.full(earlier % kStages), earlier / kStages & 1);
       }
       if (stopped)
         return;
       uint64_t left = bytes - at;
-      copy(block, stage, source + at,
-           left < Plan::kChunkBytes ? uint32_t(left) : Plan::kChunkBytes);
+      uint32_t size =
+          left < Plan::kChunkBytes ? uint32_t(left) : Plan::kChunkBytes;
+      awaitTurn(size);
+      copy(block, stage, source + at, size);
       ++issued;
     }
   }
@@ -161,6 +169,17 @@ template <class B> struct RingWriter {
   }
 
 private:
+  /// Spaces chunks evenly. A little lateness is made up for, so that the mean
+  /// rate holds; a long wait is not followed by a burst.
+  GROK_DEVICE void awaitTurn(uint32_t bytes) {
+    uint32_t now = ptx::clock();
+    while (int32_t(due - now) > 0)
+      now = ptx::clock();
+    uint32_t most = 2 * pace.cycles;
+    due = (now - due > most ? now - most : due) +
+          pace.cycles * bytes / Plan::kChunkBytes;
+  }
+
   GROK_DEVICE void copy(B &block, uint32_t stage, const uint8_t *source,
                         uint32_t bytes) {
     uint32_t target = data + stage * Plan::kChunkBytes;

@@ -40,10 +40,18 @@ struct DecodeShape {
 
   constexpr uint32_t kvBlocks() const { return ceilDiv(maxSeq, 64); }
   constexpr uint32_t headsPerKv() const { return heads / kvHeads; }
-  /// Values of the activations between gate_up and down of one row: one slot of
-  /// expertWidth per chosen expert, then the dense MLP's.
-  constexpr uint32_t actWidth() const {
-    return expertsPerToken * expertWidth + denseWidth;
+  /// Values that a word carries of what becomes an operand: two of 16 bits, or
+  /// a float32 for split activations.
+  constexpr uint32_t operandValues() const { return planes == 1 ? 2 : 1; }
+  /// Words of a vector that becomes an operand.
+  constexpr uint32_t operandWords(uint32_t width) const {
+    return ceilDiv(width, operandValues());
+  }
+  /// Words of the activations between gate_up and down of one row: those of
+  /// each chosen expert, then the dense MLP's.
+  constexpr uint32_t actWords() const {
+    return expertsPerToken * operandWords(expertWidth) +
+           operandWords(denseWidth);
   }
 };
 
@@ -76,11 +84,12 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
        Phase::kAttention},
       {"partials", words * s.heads * s.kvBlocks() * (s.headDim + 2),
        Phase::kAttention, Phase::kMerge},
-      {"attn", words * attn, Phase::kMerge, Phase::kAttnOut},
+      {"attn", words * s.operandWords(uint32_t(attn)), Phase::kMerge,
+       Phase::kAttnOut},
       {"y_attn", words * s.hidden, Phase::kAttnOut, Phase::kGateUp},
       {"router", s.learnedRouting ? words * s.experts : 0, Phase::kRoute,
        Phase::kGateUp},
-      {"act", words * s.actWidth(), Phase::kGateUp, Phase::kDown},
+      {"act", words * s.actWords(), Phase::kGateUp, Phase::kDown},
       {"y_moe", words * s.hidden, Phase::kDown, Phase::kHead},
       {"presence", uint64_t(kParities) * s.slots * kWordBytes, Phase::kDown,
        Phase::kHead},
@@ -100,6 +109,9 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
 }
 inline constexpr uint32_t kRegionAlign = 256;
 
+/// What the block keeps of the step, apart from the routing.
+inline constexpr uint32_t kControlBytes = 3072;
+
 /// Offsets in the block's dynamic shared memory, in bytes.
 struct SharedLayout {
   uint32_t ring, operand, residual, scratch, downSums, routing, extents,
@@ -109,13 +121,21 @@ struct SharedLayout {
 /// Whether the block keeps the residual stream in shared memory; a larger one
 /// lives in the arena, in L2.
 constexpr bool residualInShared(const DecodeShape &s) {
-  return uint64_t(s.hidden) * s.maxBatch * 4 <= 32768;
+  return uint64_t(s.hidden) * s.maxBatch * 4 <= 65536;
 }
 
-/// Row stride of the operand planes in 16-bit elements: 8 more than the K
-/// block, so that the 8 rows of a fragment lie in different banks.
+inline constexpr uint32_t kKvPositions = 64; // of a block of the KV cache
+/// Groups of threads that share the positions of a block among them; a thread
+/// sums two dimensions of a head.
+constexpr uint32_t attentionParts(uint32_t headDim) {
+  uint32_t parts = kWarps * 32 / (headDim / 2);
+  return parts < 8 ? parts : 8;
+}
+
+/// Row stride of the operand planes in 16-bit elements: half a row of banks
+/// more than the K block, so that two rows' fragments lie in different banks.
 constexpr uint32_t operandStride(const DecodeShape &s) {
-  return s.blockSteps * kTileK + 8;
+  return s.blockSteps * kTileK + 32;
 }
 
 constexpr SharedLayout sharedLayout(const DecodeShape &s) {
@@ -132,19 +152,21 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   l.residual = take(residualInShared(s) ? uint64_t(s.maxBatch) * s.hidden * 4
                                         : 0); // [row][D] float32
   // The warps' partial sums of a tile group: [tile][warp][row][8] float32.
-  // Attention uses the same bytes for the queries and scores of a kv head's
-  // query heads, the partial outputs of the block's thread groups, and the
-  // newest key and the values of a block of positions.
+  // Attention uses the same bytes for the newest key and value, the queries and
+  // scores of a kv head's query heads, and the partial sums and outputs of the
+  // block's thread groups.
   uint64_t sums = uint64_t(kGroupTiles) * kWarps * s.maxBatch * kTileRows * 4;
-  uint64_t attention = uint64_t(s.headsPerKv()) *
-                           (s.headDim + 64 + 2 + max(kWarps * 32, s.headDim)) *
-                           4 +
-                       uint64_t(s.headDim) * (1 + 64) * 4;
-  l.scratch = take(max(sums, attention));
+  uint64_t attention =
+      uint64_t(2 * s.headDim +
+               s.headsPerKv() * (s.headDim + kKvPositions +
+                                 attentionParts(s.headDim) * (s.headDim + 1))) *
+      4;
+  uint64_t merge = uint64_t(kWarps) * 32 * 3 * 4; // a partial sum a thread
+  l.scratch = take(max(max(sums, attention), merge));
   l.downSums = take(uint64_t(s.maxDownTiles) * s.maxBatch * kTileRows * 4);
   l.routing =
       take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 +
-           1024);
+           kControlBytes);
   l.extents = take(uint64_t(s.matrices) * 24);
   l.barriers = take(uint64_t(s.ringStages) * 16 + 128);
   l.total = uint32_t(at);

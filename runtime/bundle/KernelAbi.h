@@ -88,6 +88,9 @@ struct DecodeParams {
   uint32_t launchId;    // > 0, differs from the previous launch's
   uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel
                                  // with kWatchdog
+  uint32_t inFlightChunks; // the plan's pacing of the stream: at most so many
+                           // chunks that have not landed,
+  uint32_t paceCycles;     // and at least so many SM cycles between two
   // A bench launch computes position start[b] of every row again and again; the
   // rows' ids come from sampling::benchToken. 0: a request.
   uint32_t benchSteps;

@@ -27,6 +27,9 @@ inline constexpr uint32_t kFragmentBytes = kTileRows * kTileK * 2;
 /// kWarps, and the warps' sums are added in order. It is part of the numerics,
 /// so it is the same for every target.
 inline constexpr uint32_t kWarps = 16;
+/// Steps that a warp sums at a time. A K block is a multiple of kBatchSteps *
+/// kWarps steps, or no matrix has longer rows.
+inline constexpr uint32_t kBatchSteps = 4;
 /// Tiles whose accumulators a warp holds at once.
 inline constexpr uint32_t kGroupTiles = 8;
 

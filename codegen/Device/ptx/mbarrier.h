@@ -55,6 +55,11 @@ GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes,
                : "memory");
 }
 
+/// sm_90: orders ordinary accesses to global memory and bulk copies of it.
+GROK_DEVICE void fenceAsyncProxy() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 /// sm_80: one thread copies 16 bytes, past L1.
 GROK_DEVICE void copyAsync16(uint32_t shared, const void *global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),

@@ -111,6 +111,28 @@ GROK_DEVICE U4 loadShared16(uint32_t address) {
   return v;
 }
 
+GROK_DEVICE void loadSharedWords(uint32_t address, uint32_t (&v)[4]) {
+  U4 all = loadShared16(address);
+  v[0] = all.x;
+  v[1] = all.y;
+  v[2] = all.z;
+  v[3] = all.w;
+}
+
+GROK_DEVICE void loadSharedWords(uint32_t address, uint32_t (&v)[2]) {
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
+               : "=r"(v[0]), "=r"(v[1])
+               : "r"(address)
+               : "memory");
+}
+
+GROK_DEVICE void loadSharedWords(uint32_t address, uint32_t (&v)[1]) {
+  asm volatile("ld.shared.u32 %0, [%1];"
+               : "=r"(v[0])
+               : "r"(address)
+               : "memory");
+}
+
 GROK_DEVICE uint32_t loadShared4(uint32_t address) {
   uint32_t v;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");

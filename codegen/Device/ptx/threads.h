@@ -26,6 +26,13 @@ GROK_DEVICE uint64_t globaltimer() {
   return r;
 }
 
+/// The SM's cycle counter, its low half.
+GROK_DEVICE uint32_t clock() {
+  uint32_t r;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(r));
+  return r;
+}
+
 /// Barrier `id` among `threads` threads of the block.
 GROK_DEVICE void barSync(uint32_t id, uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

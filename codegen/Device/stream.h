@@ -1,0 +1,48 @@
+// The streaming ceiling: what the memory gives to the ring of the decode kernel
+// when nothing but reading the bytes stands behind it.
+#pragma once
+
+#include "codegen/Device/ring.h"
+
+namespace grok::device {
+
+/// Every block streams its own part of the data, unpaced; the consumer warps
+/// take 16 fragments at a time, as they do a tile's, and read every byte.
+template <class Model, class Plan>
+GROK_DEVICE void stream(const abi::StreamParams &params) {
+  using B = Block<Model, Plan>;
+  const abi::DecodeParams none{};
+  B block{.params = none, .tid = ptx::tid()};
+  if (block.tid == 0) {
+    RingBarriers<B>::of(block).init();
+    block.control().failed = 0;
+    block.control().stop = 0;
+  }
+  ptx::barSync(0, kThreads);
+  if (block.warp() == kWarps) {
+    RingWriter<B> ring = RingWriter<B>::of(block, {Plan::kRingStages, 0});
+    ring.push(block, params.data + ptx::ctaid() * params.bytesPerBlock,
+              params.bytesPerBlock);
+    ring.drain();
+    return;
+  }
+  RingReader<B> ring;
+  constexpr uint32_t kStep = kWarps * kFragmentBytes;
+  ptx::U4 sum{};
+  for (uint64_t left = params.bytesPerBlock; left > 0;) {
+    uint32_t bytes = left < kStep ? uint32_t(left) : kStep;
+    ring.await(block, bytes, Phase::kHead);
+    if (uint32_t at = block.warp() * kFragmentBytes; at < bytes) {
+      ptx::U4 v =
+          ptx::loadShared16(ring.address(block, at) + block.lane() * 16);
+      sum = {sum.x ^ v.x, sum.y ^ v.y, sum.z ^ v.z, sum.w ^ v.w};
+    }
+    ring.advance(block, bytes);
+    left -= bytes;
+  }
+  ring.finish(block);
+  if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 0x9E3779B9) // which no one can know
+    *params.sink = sum.x;
+}
+
+} // namespace grok::device
