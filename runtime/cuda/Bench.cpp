@@ -176,14 +176,20 @@ absl::StatusOr<double> CudaExecutor::streamingCeiling() {
                            data->bytes() / smCount_ / kFragmentBytes *
                                kFragmentBytes,
                            sink->as<uint32_t>()};
+  return streamRate(*kernel, params);
+}
+
+/// Bytes a second of launches back to back, the median of some samples.
+absl::StatusOr<double> CudaExecutor::streamRate(Function kernel,
+                                                abi::StreamParams &params) {
   uint64_t bytes = params.bytesPerBlock * smCount_;
   uint64_t launches = (kSampleBytes + bytes - 1) / bytes;
+  void *arguments[] = {&params};
   std::vector<double> rates;
   for (uint32_t sample = 0; sample <= kStreamSamples; ++sample) {
     auto begin = std::chrono::steady_clock::now();
-    void *arguments[] = {&params};
     for (uint64_t i = 0; i != launches; ++i)
-      GROK_CUDA_RETURN_IF_ERROR(api_, launchKernel, *kernel, smCount_, 1, 1,
+      GROK_CUDA_RETURN_IF_ERROR(api_, launchKernel, kernel, smCount_, 1, 1,
                                 plan_.threads, 1, 1, sharedLimit_, nullptr,
                                 arguments, nullptr);
     GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);

@@ -70,6 +70,7 @@ private:
   absl::StatusOr<std::vector<abi::StepRecord>>
   benchLaunch(abi::DecodeParams &params, Function kernel);
   uint32_t mostBenchSteps() const;
+  absl::StatusOr<double> streamRate(Function kernel, abi::StreamParams &params);
   absl::StatusOr<std::vector<TraceSpan>> traceLaunch(abi::DecodeParams &params,
                                                      Function kernel);
   absl::Status copyIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids,
