@@ -1,6 +1,7 @@
 // The seam between the C API (and grokrun) and the two executors.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,7 +57,7 @@ struct BenchRequest {
 };
 
 struct BenchResult {
-  std::vector<double> stepSeconds; // [steps]
+  std::vector<double> stepSeconds; // [steps], those after benchWarmUp(steps)
   /// Distinct experts of each step, summed over the layers.
   std::vector<uint32_t> experts; // [steps]
 };
@@ -79,7 +80,8 @@ class Executor {
 public:
   virtual ~Executor() = default;
   virtual absl::StatusOr<BatchResult> run(const BatchRequest &request) = 0;
-  /// Runs decode steps for their times.
+  /// Runs decode steps for their times, over a KV cache of zeros: rows begin at
+  /// position 0 again afterwards.
   virtual absl::StatusOr<BenchResult> bench(const BenchRequest &request) = 0;
   /// Bytes a second that the device streams when the compute behind the stream
   /// only reads them: the ceiling of any decode step.
@@ -92,6 +94,8 @@ public:
   virtual uint32_t maxBatch() const = 0;
   virtual uint32_t maxSeq() const = 0;
   virtual std::string deviceName() const = 0;
+  /// The CPU keeps KV entries in float32, whatever the plan says.
+  virtual bool onCpu() const = 0;
   /// Device (or host) bytes that the executor holds; constant after load.
   virtual uint64_t memoryBytes() const = 0;
 };
@@ -101,6 +105,18 @@ public:
 absl::Status validateRequest(const BatchRequest &request,
                              const ModelConfig &model, uint32_t maxBatch,
                              uint32_t maxSeq);
+
+/// Steps that a bench runs before those that count: caches, clocks and the
+/// weights' stream settle.
+constexpr uint32_t benchWarmUp(uint32_t steps) {
+  constexpr uint32_t kFewest = 20, kMost = 1000;
+  return std::clamp(steps / 50, kFewest, kMost);
+}
+
+/// Checks rows, context and steps against the executor's limits; both executors
+/// call it first.
+absl::Status validateBench(const BenchRequest &request, uint32_t maxBatch,
+                           uint32_t maxSeq);
 
 /// The limits after both environment variables, or the error with the numbers.
 absl::StatusOr<LoadLimits> resolveLimits(const LoadLimits &asked,

@@ -13,9 +13,9 @@ static constexpr uint32_t kDecodeRegisters = 96;
 
 absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const PlanTables &plan,
-                                          const Target &target) {
+                                          const Target &target, bool trace) {
   absl::StatusOr<std::string> source =
-      emitTranslationUnit(model, plan, target.sm);
+      emitTranslationUnit(model, plan, target.sm, trace);
   if (!source.ok())
     return source.status();
   const std::array kernels = {

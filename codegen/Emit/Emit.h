@@ -11,16 +11,20 @@
 
 namespace grok {
 
-/// The translation unit: constants, and one line a kernel. InvalidArgument if a
+/// The translation unit: constants, and one line a kernel. `trace`: its decode
+/// kernel notes when each slot begins and ends each phase. InvalidArgument if a
 /// constant of the model is no finite float32.
 absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
                                                 const PlanTables &plan,
-                                                uint32_t sm);
+                                                uint32_t sm,
+                                                bool trace = false);
 
-/// decode.ptx: the kernels grok_decode and grok_fill for a GPU target. Errors
-/// as emitTranslationUnit's and codegen::compileToPtx's.
+/// decode.ptx, or with `trace` trace.ptx: the kernels grok_decode and grok_fill
+/// for a GPU target. Errors as emitTranslationUnit's and
+/// codegen::compileToPtx's.
 absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const PlanTables &plan,
-                                          const Target &target);
+                                          const Target &target,
+                                          bool trace = false);
 
 } // namespace grok

@@ -148,7 +148,7 @@ std::vector<uint64_t> regionOffsets(const PlanTables &plan,
 }
 
 Constants planConstants(const ModelConfig &model, const PlanTables &plan,
-                        uint32_t sm) {
+                        uint32_t sm, bool trace) {
   DecodeShape shape = decodeShape(model, plan);
   const ArenaRegion *kv = plan.findRegion("kv");
   Constants c;
@@ -165,6 +165,7 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
   c.count("kThreads", plan.threads);
   c.count("kSharedBytes", plan.sharedBytes);
   c.flag("kPresence", needsPresence(plan, model));
+  c.flag("kTrace", trace);
   c.index("kMatrixQkv", matrixIndex(plan, MatrixKind::kQkv));
   c.index("kMatrixAttnOut", matrixIndex(plan, MatrixKind::kAttnOut));
   c.index("kMatrixDenseGateUp", matrixIndex(plan, MatrixKind::kDenseGateUp));
@@ -184,9 +185,9 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
 
 absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
                                                 const PlanTables &plan,
-                                                uint32_t sm) {
+                                                uint32_t sm, bool trace) {
   Constants modelPart = modelConstants(model, plan.dtype),
-            planPart = planConstants(model, plan, sm);
+            planPart = planConstants(model, plan, sm, trace);
   if (absl::Status status = modelPart.status(); !status.ok())
     return status;
   return absl::StrCat(

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "codegen/Emit/Emit.h"
 #include "compiler/Pipeline/Lowering.h"
+#include "runtime/bundle/Manifest.h"
 
 namespace grok {
 namespace {
@@ -27,12 +28,26 @@ Manifest manifestOf(const CompileRequest &request, const Lowered &lowered) {
 }
 
 absl::StatusOr<std::string> emitPtx(const CompileRequest &request,
-                                    const Lowered &lowered) {
+                                    const Lowered &lowered, bool trace) {
   if (request.target.isCpu())
     return absl::InvalidArgumentError(
         absl::StrCat("--emit=ptx: found the target '", request.target.name,
                      "', expected a GPU; it runs no PTX"));
-  return emitDecodePtx(request.model, lowered.tables, request.target);
+  return emitDecodePtx(request.model, lowered.tables, request.target, trace);
+}
+
+/// decode.ptx, and trace.ptx if it is asked for.
+absl::Status addKernels(const CompileRequest &request, const Lowered &lowered,
+                        std::map<std::string, std::string> &files) {
+  for (bool trace : {false, true}) {
+    if (trace && !request.options.trace)
+      continue;
+    absl::StatusOr<std::string> ptx = emitPtx(request, lowered, trace);
+    if (!ptx.ok())
+      return ptx.status();
+    files[trace ? kTraceFile : kDecodeFile] = *std::move(ptx);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status writeBundleOf(const CompileRequest &request, Lowered lowered,
@@ -50,12 +65,10 @@ absl::Status writeBundleOf(const CompileRequest &request, Lowered lowered,
       return opened.status();
     weights = *std::move(opened);
   }
-  if (!request.target.isCpu()) {
-    absl::StatusOr<std::string> ptx = emitPtx(request, lowered);
-    if (!ptx.ok())
-      return ptx.status();
-    contents.files["decode.ptx"] = *std::move(ptx);
-  }
+  if (!request.target.isCpu())
+    if (absl::Status status = addKernels(request, lowered, contents.files);
+        !status.ok())
+      return status;
   contents.files["plan.mlir"] = std::move(lowered.planText);
   if (!ingredients.tokenizer.empty())
     contents.files[kTokenizerFile] = ingredients.tokenizer;
@@ -83,7 +96,8 @@ absl::Status build(CompileRequest request, const Ingredients &ingredients,
     text << lowered->planText;
     return absl::OkStatus();
   case EmitPhase::kPtx: {
-    absl::StatusOr<std::string> ptx = emitPtx(request, *lowered);
+    absl::StatusOr<std::string> ptx =
+        emitPtx(request, *lowered, request.options.trace);
     if (ptx.ok())
       text << *ptx;
     return ptx.status();

@@ -73,7 +73,8 @@ struct BundleReader {
     absl::StatusOr<std::string> text = bundle.readFile(kModelFile);
     if (!text.ok())
       return text.status();
-    auto parts = readModelJson(*text, file(kModelFile));
+    auto parts =
+        readModelJson(*text, file(kModelFile), bundle.manifest_.formatVersion);
     if (!parts.ok())
       return parts.status();
     bundle.model_ = parts->first;
@@ -93,7 +94,8 @@ struct BundleReader {
             checkOptions(bundle.options_, bundle.plan_, file(kPlanFile));
         !status.ok())
       return status;
-    return checkManifest(bundle.manifest_, bundle.plan_, file(kManifestFile));
+    return checkManifest(bundle.manifest_, bundle.options_, bundle.plan_,
+                         file(kManifestFile));
   }
 
   absl::Status checkOtherFiles() {

@@ -36,6 +36,7 @@ struct CompileOptions {
   bool keepUnreachable = false;
   double pruningRatio = 0;
   std::vector<uint64_t> histogram; // per expert; empty: none given
+  bool trace = false; // GPU targets: trace.ptx goes along (grokrun bench)
   bool operator==(const CompileOptions &) const = default;
 };
 
@@ -51,8 +52,12 @@ struct FileRecord {
   std::string sha256; // lower-case hex
 };
 
+/// Version 2 added the option `trace`, and kernels that measure (bench
+/// launches, grok_stream).
+inline constexpr uint32_t kBundleFormatVersion = 2;
+
 struct Manifest {
-  uint32_t formatVersion = 1;
+  uint32_t formatVersion = kBundleFormatVersion;
   std::string compilerVersion;
   TargetRecord target;
   uint32_t sm = 0;            // 80, 90; 0: cpu
@@ -65,8 +70,6 @@ struct Manifest {
   std::string predictionJson; // the latency prediction, a JSON object
   std::map<std::string, FileRecord> files;
 };
-
-inline constexpr uint32_t kBundleFormatVersion = 1;
 
 /// A bundle that was read and checked. The blob is memory-mapped.
 class Bundle {
@@ -127,7 +130,8 @@ writeBundle(const std::string &path, const BundleContents &contents,
             const std::function<void(uint64_t, uint64_t)> &progress = {});
 
 /// Puts a blob into an existing bundle that has none (grokrun pack),
-/// atomically.
+/// atomically. FailedPrecondition for a bundle of an older format, whose
+/// kernels are not what this one promises.
 absl::Status
 packBundle(const std::string &path, TensorSource &weights, WeightsRecipe recipe,
            const std::function<void(uint64_t, uint64_t)> &progress = {});

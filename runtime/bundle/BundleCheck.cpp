@@ -41,17 +41,24 @@ absl::Status checkOptions(const CompileOptions &o, const PlanTables &plan,
   return absl::OkStatus();
 }
 
-absl::Status checkManifest(const Manifest &manifest, const PlanTables &plan,
-                           std::string_view file) {
+absl::Status checkManifest(const Manifest &manifest,
+                           const CompileOptions &options,
+                           const PlanTables &plan, std::string_view file) {
   if (manifest.smPolicy != plan.smPolicy ||
       manifest.bankPolicy != plan.bankPolicy)
     return mismatch(file, "policies", "others", "those of the plan");
   std::vector<const char *> needed = {kModelFile, kPlanFile};
   if (manifest.sm)
     needed.push_back(kDecodeFile);
+  bool traced = manifest.sm && options.trace;
+  if (traced)
+    needed.push_back(kTraceFile);
   for (const char *name : needed)
     if (!manifest.files.count(name))
       return mismatch(file, "files", absl::StrCat("no ", name), "it");
+  if (!traced && manifest.files.count(kTraceFile))
+    return mismatch(file, "files", kTraceFile,
+                    "none: the options don't ask for it");
   auto blob = manifest.files.find(kBlobFile);
   bool hasBlob = blob != manifest.files.end();
   if (manifest.weights.kind == WeightsRecipe::Kind::kBlob && !hasBlob)

@@ -13,9 +13,10 @@ absl::Status checkOptions(const CompileOptions &options, const PlanTables &plan,
                           std::string_view file);
 
 /// What the manifest says of policies and files agrees with its target, its
-/// weights recipe and the plan.
-absl::Status checkManifest(const Manifest &manifest, const PlanTables &plan,
-                           std::string_view file);
+/// weights recipe, the options and the plan.
+absl::Status checkManifest(const Manifest &manifest,
+                           const CompileOptions &options,
+                           const PlanTables &plan, std::string_view file);
 
 /// Every entry of the bundle's directory is a regular file that the manifest
 /// lists, with the size that it says, and every listed one is there.

@@ -174,7 +174,8 @@ absl::Status writeBundle(const std::string &givenPath,
   manifest.smPolicy = contents.plan.smPolicy;
   manifest.bankPolicy = contents.plan.bankPolicy;
   manifest.files = staged.files();
-  if (absl::Status s = checkManifest(manifest, contents.plan, kManifestFile);
+  if (absl::Status s = checkManifest(manifest, contents.options, contents.plan,
+                                     kManifestFile);
       !s.ok())
     return s;
   absl::StatusOr<std::string> text = writeManifest(manifest);
@@ -192,6 +193,11 @@ absl::Status packBundle(const std::string &path, TensorSource &weights,
   absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(path);
   if (!bundle.ok())
     return bundle.status();
+  if (uint32_t version = (*bundle)->manifest().formatVersion;
+      version != kBundleFormatVersion)
+    return absl::FailedPreconditionError(absl::StrCat(
+        (*bundle)->path(), ": found bundle format ", version, ", expected ",
+        kBundleFormatVersion, "; retarget it to its own target first"));
   if ((*bundle)->hasFile(kBlobFile))
     return absl::FailedPreconditionError(absl::StrCat(
         (*bundle)->path(), ": found a bundle that has its weights, expected "

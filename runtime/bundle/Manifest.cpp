@@ -29,12 +29,14 @@ Json optionsToJson(const CompileOptions &o) {
           {"max_seq", o.maxSeq},
           {"keep_unreachable", o.keepUnreachable},
           {"pruning_ratio", o.pruningRatio},
-          {"histogram", o.histogram}};
+          {"histogram", o.histogram},
+          {"trace", o.trace}};
 }
 
 absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
                                                const std::string &pointer,
-                                               const ModelConfig &model) {
+                                               const ModelConfig &model,
+                                               uint32_t formatVersion) {
   CompileOptions o;
   json::ObjectReader in(document, pointer);
   in.choice("dtype", o.dtype, dtypeWords());
@@ -47,6 +49,8 @@ absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
   in.number("pruning_ratio", o.pruningRatio);
   if (in.ok() && !(o.pruningRatio >= 0 && o.pruningRatio <= 1))
     in.fail("pruning_ratio", absl::StrCat(o.pruningRatio), "0 .. 1");
+  if (formatVersion >= 2)
+    in.boolean("trace", o.trace);
   if (const Json *histogram = in.member("histogram")) {
     bool counts = histogram->is_array() &&
                   (histogram->empty() || histogram->size() == model.numExperts);
@@ -158,7 +162,7 @@ absl::Status checkFormat(const json::Document &document) {
         document.place("/format_version"), ": found bundle format ", number,
         ", expected at most ", kBundleFormatVersion,
         "; a newer release wrote this bundle, read it with that one"));
-  if (number < kBundleFormatVersion)
+  if (number == 0)
     return absl::InvalidArgumentError(absl::StrCat(
         document.place("/format_version"), ": found bundle format ", number,
         ", expected 1 or later"));
@@ -182,7 +186,8 @@ std::string writeModelJson(const ModelConfig &model,
 }
 
 absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
-readModelJson(std::string_view text, std::string_view file) {
+readModelJson(std::string_view text, std::string_view file,
+              uint32_t formatVersion) {
   absl::StatusOr<json::Document> document = json::parse(text, file);
   if (!document.ok())
     return document.status();
@@ -195,7 +200,7 @@ readModelJson(std::string_view text, std::string_view file) {
   if (!model.ok())
     return model.status();
   absl::StatusOr<CompileOptions> options =
-      optionsFromJson(*document, "/options", *model);
+      optionsFromJson(*document, "/options", *model, formatVersion);
   if (!options.ok())
     return options.status();
   return std::pair(*model, *options);

@@ -1,4 +1,4 @@
-// Checks of a batch request, the same for every executor.
+// Checks of requests, the same for every executor.
 #include <algorithm>
 #include <cmath>
 
@@ -61,6 +61,24 @@ absl::Status validateRequest(const BatchRequest &request,
     if (absl::Status status = validateRow(request.rows[i], i, model, maxSeq);
         !status.ok())
       return status;
+  return absl::OkStatus();
+}
+
+absl::Status validateBench(const BenchRequest &request, uint32_t maxBatch,
+                           uint32_t maxSeq) {
+  // Every step's time is kept.
+  constexpr uint32_t kMaxSteps = 100'000'000;
+  auto outside = [](const char *what, uint32_t found, uint32_t most,
+                    const char *why) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: found %d, expected 1 to %d%s", what, found, most, why));
+  };
+  if (request.rows < 1 || request.rows > maxBatch)
+    return outside("batch", request.rows, maxBatch, ", the compiled batch");
+  if (request.context < 1 || request.context > maxSeq)
+    return outside("context", request.context, maxSeq, ", the length in use");
+  if (request.steps < 1 || request.steps > kMaxSteps)
+    return outside("steps", request.steps, kMaxSteps, "");
   return absl::OkStatus();
 }
 

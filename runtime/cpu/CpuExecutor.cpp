@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
+#include "runtime/bundle/Sampling.h"
 #include "runtime/cpu/Forward.h"
 
 namespace grok::cpu {
@@ -34,6 +35,16 @@ public:
   }
 
   absl::StatusOr<BatchResult> run(const BatchRequest &request) override;
+  absl::StatusOr<BenchResult> bench(const BenchRequest &request) override;
+  absl::StatusOr<double> streamingCeiling() override {
+    return forward_->streamRate();
+  }
+  absl::StatusOr<std::vector<TraceSpan>> trace(const BenchRequest &) override {
+    return absl::UnimplementedError(
+        "the CPU executor notes no phases, expected a GPU; use --device "
+        "cuda:N");
+  }
+  bool onCpu() const override { return true; }
   uint32_t maxBatch() const override { return maxBatch_; }
   uint32_t maxSeq() const override { return limits_.maxSeq; }
   std::string deviceName() const override {
@@ -48,6 +59,7 @@ private:
   void start(const BatchRequest &request);
   void fillColumns(const BatchRequest &request);
   absl::Status finishColumns(const BatchRequest &request);
+  void fillBenchColumns(const BenchRequest &request, uint32_t step);
 
   const ModelConfig model_;
   const uint32_t maxBatch_;
@@ -138,6 +150,40 @@ absl::StatusOr<BatchResult> CpuExecutor::run(const BatchRequest &request) {
   for (size_t i = 0; i != request.rows.size(); ++i)
     result.newIds.emplace_back(ids_[i].begin() + request.rows[i].ids.size(),
                                ids_[i].begin() + rows_[i].known);
+  return result;
+}
+
+/// The step's ids, all at the request's last position.
+void CpuExecutor::fillBenchColumns(const BenchRequest &request, uint32_t step) {
+  columns_.clear();
+  for (uint32_t row = 0; row != request.rows; ++row)
+    columns_.push_back(
+        {row, request.context - 1,
+         sampling::benchToken(request.seed, step, row, model_.vocabSize),
+         true});
+}
+
+absl::StatusOr<BenchResult> CpuExecutor::bench(const BenchRequest &request) {
+  if (absl::Status status = validateBench(request, maxBatch_, limits_.maxSeq);
+      !status.ok())
+    return status;
+  forward_->clearKv(request.rows, request.context);
+  BenchResult result;
+  result.stepSeconds.reserve(request.steps);
+  result.experts.reserve(request.steps);
+  const uint32_t warmUp = benchWarmUp(request.steps);
+  auto before = std::chrono::steady_clock::now();
+  for (uint32_t step = 0; step != warmUp + request.steps; ++step) {
+    fillBenchColumns(request, step);
+    forward_->step(columns_, {});
+    auto now = std::chrono::steady_clock::now();
+    if (step >= warmUp) {
+      result.stepSeconds.push_back(
+          std::chrono::duration<double>(now - before).count());
+      result.experts.push_back(forward_->expertUses());
+    }
+    before = std::chrono::steady_clock::now();
+  }
   return result;
 }
 

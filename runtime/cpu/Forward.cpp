@@ -38,6 +38,27 @@ std::span<const uint32_t> Forward::routing(uint32_t layer,
           m_.expertsPerToken};
 }
 
+uint32_t Forward::expertUses() const {
+  uint32_t uses = 0;
+  std::vector<bool> used(m_.numExperts);
+  for (uint32_t layer = 0; layer != m_.numLayers; ++layer) {
+    used.assign(m_.numExperts, false);
+    for (uint32_t c = 0; c != columns_.size(); ++c)
+      for (uint32_t e : routing(layer, c))
+        used[e] = experts_[e].kept;
+    uses += uint32_t(std::count(used.begin(), used.end(), true));
+  }
+  return uses;
+}
+
+void Forward::clearKv(uint32_t rows, uint32_t positions) {
+  uint64_t block =
+      uint64_t(m_.numLayers) * 2 * m_.numKvHeads * kKvBlock * headStride_;
+  for (uint32_t row = 0; row != rows; ++row)
+    std::fill_n(kvHead(row, 0, 0, false, 0),
+                ceilDiv(positions, kKvBlock) * block, 0.0f);
+}
+
 const float *Forward::vector(uint32_t layer, uint64_t floatOffset) const {
   return reinterpret_cast<const float *>(blob_.data() + vectorsOffset_ +
                                          layer * vectorsLayerBytes_) +

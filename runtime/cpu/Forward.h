@@ -55,6 +55,15 @@ public:
   int32_t picked(uint32_t column) const;
   /// Experts chosen by a column in a layer, ascending.
   std::span<const uint32_t> routing(uint32_t layer, uint32_t column) const;
+  /// Distinct experts that the last step computed, summed over the layers.
+  uint32_t expertUses() const;
+
+  /// Fills the KV entries of the first `positions` of rows 0 .. rows - 1 with
+  /// zeros, in pages of their own.
+  void clearKv(uint32_t rows, uint32_t positions);
+  /// Bytes a second that the threads read together: from the blob, or if caches
+  /// might hold that, from memory taken for it.
+  absl::StatusOr<double> streamRate();
 
   uint64_t arenaBytes() const { return arena_.bytes(); }
   unsigned threads() const { return pool_.threads(); }

@@ -21,9 +21,6 @@ namespace {
 /// A kernel that waits longer than this for another slot is stuck. A step takes
 /// milliseconds.
 constexpr uint32_t kWatchdogMicroseconds = 4'000'000;
-/// Epochs are 32 bits; well before they would wrap, the words are cleared and
-/// counting starts again.
-constexpr uint32_t kEpochLimit = 1u << 31;
 
 std::string megabytes(uint64_t bytes) {
   return absl::StrFormat("%.0f MB", double(bytes) / (1 << 20));
@@ -185,7 +182,12 @@ absl::Status CudaExecutor::loadKernels(const Bundle &bundle) {
   }
   GROK_CUDA_RETURN_IF_ERROR(api_, functionSetAttribute, decode_,
                             kFunctionDynamicShared, int(sharedLimit_));
-  return absl::OkStatus();
+  if (!bundle.hasFile("trace.ptx"))
+    return absl::OkStatus();
+  absl::StatusOr<std::string> traced = bundle.readFile("trace.ptx");
+  if (traced.ok())
+    tracePtx_ = *std::move(traced); // compiled when a trace is asked for
+  return traced.status();
 }
 
 absl::Status CudaExecutor::loadTables() {
@@ -290,8 +292,8 @@ abi::DecodeParams CudaExecutor::baseParams(const BatchRequest &request) const {
   return p;
 }
 
-absl::Status CudaExecutor::launch(abi::DecodeParams &params) {
-  uint32_t steps = 0;
+absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
+  uint32_t steps = params.benchSteps;
   for (uint32_t b = 0; b < params.rows; ++b)
     steps = std::max(steps, std::max(params.limit[b], params.known[b]) -
                                 params.start[b]);
@@ -303,7 +305,7 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params) {
   epoch_ += uint32_t(epochs);
   status() = abi::StatusRecord{};
   void *arguments[] = {&params};
-  GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, decode_, smCount_, 1, 1,
+  GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, kernel, smCount_, 1, 1,
                             plan_.threads, 1, 1, sharedLimit_, nullptr,
                             arguments);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
@@ -373,7 +375,7 @@ absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
     params.known[b] = row.ids.size();
     params.limit[b] = row.ids.size() + row.maxNew;
   }
-  RETURN_IF_ERROR(launch(params));
+  RETURN_IF_ERROR(launch(params, decode_));
   for (uint32_t b = 0; b < params.rows; ++b)
     RETURN_IF_ERROR(copyIds(b, params.known[b], ids[b],
                             status().rowLength[b] - params.known[b]));
@@ -404,7 +406,7 @@ CudaExecutor::runByPosition(const BatchRequest &request,
     }
     if (!any)
       return absl::OkStatus();
-    RETURN_IF_ERROR(launch(params));
+    RETURN_IF_ERROR(launch(params, decode_));
     GROK_CUDA_RETURN_IF_ERROR(
         api_, copyToHost, logits_.data(), arena_.address() + region("logits"),
         uint64_t(params.rows) * model_.vocabSize * sizeof(float));

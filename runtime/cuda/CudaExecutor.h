@@ -22,17 +22,28 @@ public:
   ~CudaExecutor() override;
 
   absl::StatusOr<BatchResult> run(const BatchRequest &request) override;
+  absl::StatusOr<BenchResult> bench(const BenchRequest &request) override;
+  absl::StatusOr<double> streamingCeiling() override;
+  absl::StatusOr<std::vector<TraceSpan>>
+  trace(const BenchRequest &request) override;
   uint32_t maxBatch() const override { return plan_.maxBatch; }
   uint32_t maxSeq() const override { return limits_.maxSeq; }
   std::string deviceName() const override { return name_; }
+  bool onCpu() const override { return false; }
   uint64_t memoryBytes() const override { return memoryBytes_; }
 
 private:
-  friend class CudaExecutorPeer; // tests: epochs near their limit
+  /// Epochs are 32 bits; well before they would wrap, the words are cleared and
+  /// counting starts again.
+  static constexpr uint32_t kEpochLimit = 1u << 31;
+
+  friend class CudaExecutorPeer; // tests: epochs near their limit, short
+                                 // launches
 
   CudaExecutor(const DriverApi &api, ContextOwner context, const Bundle &bundle,
                const LoadLimits &limits)
-      : api_(api), context_(std::move(context)), model_(bundle.model()),
+      : api_(api), context_(std::move(context)), path_(bundle.path()),
+        formatVersion_(bundle.manifest().formatVersion), model_(bundle.model()),
         plan_(bundle.plan()), limits_(limits) {}
 
   absl::Status load(const Bundle &bundle);
@@ -46,11 +57,22 @@ private:
 
   abi::DecodeParams baseParams(const BatchRequest &request) const;
   /// One launch; afterwards the status record holds the rows' lengths.
-  absl::Status launch(abi::DecodeParams &params);
+  absl::Status launch(abi::DecodeParams &params, Function kernel);
   absl::Status runAtOnce(const BatchRequest &request,
                          std::vector<std::vector<int32_t>> &ids);
   absl::Status runByPosition(const BatchRequest &request,
                              std::vector<std::vector<int32_t>> &ids);
+  /// The bundle's kernels can measure.
+  absl::Status checkMeasurable() const;
+  absl::Status clearKv(uint32_t rows, uint32_t positions);
+  /// The parameters of bench launches, over a KV cache that is cleared.
+  absl::StatusOr<abi::DecodeParams> startBench(const BenchRequest &request);
+  absl::StatusOr<std::vector<abi::StepRecord>>
+  benchLaunch(abi::DecodeParams &params, Function kernel);
+  uint32_t mostBenchSteps() const;
+  absl::StatusOr<double> streamRate(Function kernel, abi::StreamParams &params);
+  absl::StatusOr<std::vector<TraceSpan>> traceLaunch(abi::DecodeParams &params,
+                                                     Function kernel);
   absl::Status copyIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids,
                        uint32_t count);
   abi::StatusRecord &status() const {
@@ -62,6 +84,8 @@ private:
 
   const DriverApi &api_;
   ContextOwner context_; // before everything that lives in it
+  const std::string path_;
+  const uint32_t formatVersion_;
   const ModelConfig model_;
   const PlanTables plan_;
   const LoadLimits limits_;
@@ -70,11 +94,13 @@ private:
   uint64_t arenaBytes_ = 0, memoryBytes_ = 0;
   ModuleOwner module_;
   Function decode_ = nullptr, fill_ = nullptr;
+  std::string tracePtx_; // empty: the bundle has none
   DeviceBuffer weights_, arena_, extents_, embedding_, slotOfSm_;
   uint32_t smTableEntries_ = 0;
   MappedBuffer statusRecord_;
   std::vector<float> logits_;
   uint32_t epoch_ = 0, launchId_ = 0;
+  uint32_t benchLaunchSteps_ = 1u << 20; // at most; keeps their records small
 };
 
 } // namespace grok::cuda

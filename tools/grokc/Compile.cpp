@@ -23,7 +23,7 @@ struct Arguments {
   std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
               gelu;
   std::string pruningRatio, histogram, emit = "bundle";
-  bool keepUnreachable = false, allowOversize = false;
+  bool keepUnreachable = false, allowOversize = false, trace = false;
 };
 
 absl::Status readOptions(const Arguments &args, CompileRequest &request) {
@@ -61,6 +61,11 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
     return activations.status();
   o.activations = *activations;
   o.keepUnreachable = args.keepUnreachable;
+  o.trace = args.trace;
+  if (o.trace && request.target.isCpu())
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trace: found the target '", request.target.name,
+                     "', expected a GPU; it runs no PTX"));
   return absl::OkStatus();
 }
 
@@ -235,6 +240,8 @@ Action addCompile(CLI::App &app) {
          "stop at grok, plan, ptx or bundle (default bundle)");
   c->add_flag("--keep-unreachable-experts", args->keepUnreachable,
               "keep weights that no token can reach");
+  c->add_flag("--trace", args->trace,
+              "add trace.ptx, for grokrun bench --trace");
   c->add_flag("--allow-oversize", args->allowOversize,
               "compile what the device cannot hold");
   return [args] { return compileCommand(*args); };

@@ -48,7 +48,8 @@ Json optionsJson(const CompileOptions &o) {
           {"max_batch", o.maxBatch},
           {"max_seq", o.maxSeq},
           {"keep_unreachable", o.keepUnreachable},
-          {"pruning_ratio", o.pruningRatio}};
+          {"pruning_ratio", o.pruningRatio},
+          {"trace", o.trace}};
 }
 
 /// How a matrix falls on the slots. Matrices of several experts that fall alike

@@ -16,6 +16,7 @@ using Action = std::function<absl::Status()>;
 Action addGenerate(CLI::App &app);
 Action addLogits(CLI::App &app);
 Action addEval(CLI::App &app);
+Action addBench(CLI::App &app);
 Action addVerify(CLI::App &app);
 Action addPack(CLI::App &app);
 Action addProbe(CLI::App &app);

@@ -44,9 +44,9 @@ int run(int argc, char **argv) {
   using namespace grok::grokrun;
   const std::pair<const char *, Action> actions[] = {
       {"generate", addGenerate(app)}, {"logits", addLogits(app)},
-      {"eval", addEval(app)},         {"verify", addVerify(app)},
-      {"pack", addPack(app)},         {"probe", addProbe(app)},
-      {"replay", addReplay(app)}};
+      {"eval", addEval(app)},         {"bench", addBench(app)},
+      {"verify", addVerify(app)},     {"pack", addPack(app)},
+      {"probe", addProbe(app)},       {"replay", addReplay(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &e) {

@@ -5,6 +5,7 @@
 
 #include "runtime/bundle/Half.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/Sha256.h"
 #include "test/unit/bundle/TestModel.h"
 
 namespace grok {
@@ -94,6 +95,8 @@ TEST_F(BundleTest, OptionsSurvive) {
   c.options.keepUnreachable = true;
   c.options.pruningRatio = 0.1;
   c.options.histogram = {1, 2, ~uint64_t(0), 4};
+  c.options.trace = true;
+  c.files["trace.ptx"] = "// traced ptx\n";
   ASSERT_TRUE(writeBundle(path, c, nullptr).ok());
   auto bundle = Bundle::open(path);
   ASSERT_TRUE(bundle.ok()) << bundle.status();
@@ -177,11 +180,41 @@ TEST_F(BundleTest, RefusesWhatIsNoBundle) {
 TEST_F(BundleTest, SaysWhenTheFormatIsNewer) {
   write();
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 1";
-  text.replace(text.find(from), from.size(), "\"format_version\": 2");
+              from = "\"format_version\": 2";
+  text.replace(text.find(from), from.size(), "\"format_version\": 3");
   writeText(path + "/manifest.json", text);
-  expectOpenError("found bundle format 2, expected at most 1; a newer release "
+  expectOpenError("found bundle format 3, expected at most 2; a newer release "
                   "wrote this bundle");
+}
+
+TEST_F(BundleTest, ReadsTheFirstFormat) {
+  write({Kind::kNone, 0});
+  // The hash of model.json changes with it.
+  std::string options = readText(path + "/model.json"),
+              manifest = readText(path + "/manifest.json");
+  auto replace = [](std::string &text, const std::string &from,
+                    const std::string &to) {
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+  };
+  std::string before = *sha256(options), size = std::to_string(options.size());
+  replace(options, ",\n    \"trace\": false", "");
+  replace(manifest, before, *sha256(options));
+  replace(manifest, "\"bytes\": " + size,
+          "\"bytes\": " + std::to_string(options.size()));
+  writeText(path + "/model.json", options);
+  writeText(path + "/manifest.json", manifest);
+  expectOpenError("found no key 'trace'");
+  replace(manifest, "\"format_version\": 2", "\"format_version\": 1");
+  writeText(path + "/manifest.json", manifest);
+  auto bundle = Bundle::open(path);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_EQ((*bundle)->manifest().formatVersion, 1u);
+  auto source = syntheticSource(model, 7);
+  EXPECT_NE(packBundle(path, *source, {Kind::kBlob, 0})
+                .message()
+                .find("found bundle format 1, expected 2; retarget it"),
+            absl::string_view::npos);
 }
 
 TEST_F(BundleTest, ChecksTheManifest) {
@@ -297,6 +330,14 @@ TEST_F(BundleTest, RefusesInconsistentContents) {
   EXPECT_NE(errorWith([](auto &b) {
               b.files.erase("decode.ptx");
             }).find("no decode.ptx"),
+            std::string::npos);
+  EXPECT_NE(errorWith([](auto &b) {
+              b.options.trace = true;
+            }).find("files: found no trace.ptx, expected it"),
+            std::string::npos);
+  EXPECT_NE(errorWith([](auto &b) { b.files["trace.ptx"] = ""; })
+                .find("files: found trace.ptx, expected none: the options "
+                      "don't ask for it"),
             std::string::npos);
   EXPECT_NE(errorWith([](auto &b) {
               b.manifest.target.json = "[]";

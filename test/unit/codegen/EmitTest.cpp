@@ -68,6 +68,14 @@ testing::AssertionResult emits(const ModelConfig &m, const PlanTables &p,
          << (unit.ok() ? *unit : std::string(unit.status().message()));
 }
 
+TEST(Emit, TracingIsAConstant) {
+  ModelConfig m = model();
+  EXPECT_TRUE(emits(m, plan(m), "bool kTrace = false;"));
+  absl::StatusOr<std::string> unit = emitTranslationUnit(m, plan(m), 90, true);
+  ASSERT_TRUE(unit.ok()) << unit.status();
+  EXPECT_NE(unit->find("bool kTrace = true;"), std::string::npos);
+}
+
 TEST(Emit, RealConstantsAreRoundedOnceAndExact) {
   ModelConfig m = model();
   m.embeddingMultiplier = 78.38367176906169;

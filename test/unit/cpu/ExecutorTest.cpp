@@ -1,7 +1,9 @@
 // What a request's results may not depend on, and what it is refused for.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "runtime/bundle/Sampling.h"
 #include "runtime/cpu/Kernels.h"
 #include "test/unit/cpu/TestModel.h"
 #include "gtest/gtest.h"
@@ -106,6 +108,64 @@ TEST_P(ExecutorTest, SamplingDependsOnTheSeedAloneNotOnTheRow) {
   EXPECT_EQ(t.executor->run(request)->newIds[1], alone);
   request.seed = 43;
   EXPECT_NE(t.executor->run(request)->newIds[1], alone);
+}
+
+/// Distinct experts that rows of one id each choose, summed over the layers.
+uint32_t expertsOf(TestModel &t, const std::vector<int32_t> &ids) {
+  std::set<std::pair<uint32_t, uint32_t>> chosen;
+  BatchRequest request;
+  for (int32_t id : ids)
+    request.rows.push_back({{id}, 0, 0});
+  request.onRouting = [&](uint32_t, uint32_t, uint32_t layer,
+                          std::span<const uint32_t> experts) {
+    for (uint32_t e : experts)
+      if (t.plan.experts[e] == PlanTables::Expert::kKept)
+        chosen.emplace(layer, e);
+  };
+  EXPECT_TRUE(t.executor->run(request).ok());
+  return uint32_t(chosen.size());
+}
+
+TEST_P(ExecutorTest, BenchCountsTheExpertsOfItsIds) {
+  for (std::vector<uint32_t> dropped : {std::vector<uint32_t>{}, {1}}) {
+    TestModel model = syntheticModel(t.model, {.dropped = dropped});
+    BenchRequest request{.rows = 3, .context = 1, .steps = 5, .seed = 9};
+    absl::StatusOr<BenchResult> result = model.executor->bench(request);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_EQ(result->stepSeconds.size(), 5u);
+    ASSERT_EQ(result->experts.size(), 5u);
+    for (uint32_t i = 0; i != 5; ++i) {
+      EXPECT_GT(result->stepSeconds[i], 0);
+      std::vector<int32_t> ids;
+      for (uint32_t row = 0; row != 3; ++row)
+        ids.push_back(sampling::benchToken(9, benchWarmUp(5) + i, row,
+                                           t.model.vocabSize));
+      EXPECT_EQ(result->experts[i], expertsOf(model, ids)) << "step " << i;
+    }
+  }
+}
+
+TEST_P(ExecutorTest, BenchLeavesNothingBehind) {
+  std::vector<float> expected = logitsOf(*t.executor, kIds);
+  uint64_t bytes = t.executor->memoryBytes();
+  ASSERT_TRUE(
+      t.executor->bench({.rows = 8, .context = 70, .steps = 1, .seed = 0})
+          .ok());
+  EXPECT_EQ(logitsOf(*t.executor, kIds), expected);
+  EXPECT_EQ(t.executor->memoryBytes(), bytes);
+}
+
+TEST_P(ExecutorTest, BenchStaysWithinTheLimits) {
+  auto message = [&](const BenchRequest &request) {
+    return std::string(t.executor->bench(request).status().message());
+  };
+  EXPECT_EQ(message({.rows = 9, .context = 1, .steps = 1, .seed = 0}),
+            "batch: found 9, expected 1 to 8, the compiled batch");
+  EXPECT_EQ(message({.rows = 1, .context = 0, .steps = 1, .seed = 0}),
+            "context: found 0, expected 1 to " +
+                std::to_string(t.executor->maxSeq()) + ", the length in use");
+  EXPECT_EQ(message({.rows = 1, .context = 1, .steps = 0, .seed = 0}),
+            "steps: found 0, expected 1 to 100000000");
 }
 
 INSTANTIATE_TEST_SUITE_P(Routings, ExecutorTest, testing::Bool(),

@@ -16,6 +16,9 @@ namespace grok::cuda {
 class CudaExecutorPeer {
 public:
   static uint32_t &epoch(CudaExecutor &executor) { return executor.epoch_; }
+  static uint32_t &benchLaunchSteps(CudaExecutor &executor) {
+    return executor.benchLaunchSteps_;
+  }
 };
 
 } // namespace grok::cuda

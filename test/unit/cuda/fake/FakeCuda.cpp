@@ -13,6 +13,8 @@ namespace {
 
 using namespace grok::cuda;
 using grok::abi::DecodeParams;
+using grok::abi::StreamParams;
+using grok::abi::TraceEntry;
 using grok::test::FakeCuda;
 
 constexpr Result kInvalidValue = 1, kNotInitialized = 3, kNoContext = 201,
@@ -32,7 +34,9 @@ template <class F> bool assign(FakeCuda &fake, std::string_view name, F value) {
       {"fail_with", &fake.failWith},
       {"jit_result", &fake.jitResult},
       {"watchdog", &fake.watchdog},
-      {"silent", &fake.silent}};
+      {"silent", &fake.silent},
+      {"timeless", &fake.timeless},
+      {"unended", &fake.unended}};
   for (auto [known, number] : numbers)
     if (name == known) {
       *number = int(value);
@@ -72,7 +76,8 @@ FakeCuda &fake() {
 struct Kernel {
   std::string_view name;
 };
-Kernel kernels[] = {{"grok_decode"}, {"grok_fill"}, {"read_smid"}};
+Kernel kernels[] = {
+    {"grok_decode"}, {"grok_fill"}, {"grok_stream"}, {"read_smid"}};
 
 std::map<DevicePtr, size_t> &memory() {
   static std::map<DevicePtr, size_t> blocks;
@@ -103,6 +108,42 @@ Result enter(const char *call, bool needsContext) {
   if (Result result = enter(__func__, needsContext))                           \
   return result
 
+constexpr uint64_t kStart = 1'700'000'000'000'000'000, kStepNs = 100'000;
+
+void noteSteps(const DecodeParams &p) {
+  uint64_t now = kStart;
+  for (uint32_t step = 0; step < p.benchSteps; ++step) {
+    now += kStepNs + step % 4 * 1000;
+    p.steps[step] = {now, 3, 0};
+  }
+}
+
+/// Every slot notes a qkv, a head and a choice of each step, by a timer that
+/// ticks every microsecond and a counter of 2 GHz that soon wraps.
+void noteTrace(const DecodeParams &p) {
+  for (uint32_t slot = 0; slot < uint32_t(fake().smCount); ++slot) {
+    TraceEntry *out = p.trace + uint64_t(slot) * p.traceEntries;
+    uint32_t &count = p.traceCounts[slot];
+    auto note = [&](uint64_t ns, uint8_t phase, grok::abi::TracePoint point) {
+      out[count++] = {kStart + ns / 1000 * 1000, uint32_t(0xffff0000 + 2 * ns),
+                      0, phase, uint8_t(point)};
+    };
+    using enum grok::abi::TracePoint;
+    for (uint32_t step = 0; step < p.benchSteps; ++step) {
+      uint64_t begin = step * kStepNs + slot * 250;
+      note(begin, 0, kBegin);
+      note(begin + 10'000, 0, kReady);
+      note(begin + 30'000, 0, kEnd);
+      note(begin + 30'000, 7, kBegin);
+      note(begin + 60'000, 7, kEnd);
+      note(begin + 60'000, 8, kBegin);
+      note(begin + 70'000, 8, kReady);
+      note(begin + 80'000, 8, kEnd);
+    }
+    count -= fake().unended ? 1 : 0;
+  }
+}
+
 void decode(const DecodeParams &p) {
   FakeCuda &f = fake();
   ++f.decodes;
@@ -128,7 +169,19 @@ void decode(const DecodeParams &p) {
     for (uint32_t v = 0; p.writeLogits && computes && v < f.vocab; ++v)
       logits[v] = 1000.0f * float(b) + float(p.start[b]) + float(v) / 1024;
   }
+  if (p.benchSteps && !f.timeless)
+    noteSteps(p);
+  if (p.trace)
+    noteTrace(p);
   p.status->done = p.launchId;
+}
+
+/// Whether the kernel may read all that it is asked to.
+bool stream(const StreamParams &p, unsigned blocks) {
+  ++fake().streams;
+  fake().lastStream = p;
+  return isAllocated(DevicePtr(p.data), blocks * p.bytesPerBlock) &&
+         isAllocated(DevicePtr(p.sink), sizeof(uint32_t));
 }
 
 } // namespace
@@ -357,10 +410,14 @@ Result cuFuncSetAttribute(Function, int attribute, int value) {
              : kInvalidValue;
 }
 
-Result cuLaunchKernel(Function function, unsigned, unsigned, unsigned,
+Result cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned,
                       unsigned threads, unsigned, unsigned, unsigned, Stream,
-                      void **, void **) {
+                      void **parameters, void **) {
   ENTER(true);
+  if (reinterpret_cast<Kernel *>(function)->name == "grok_stream")
+    return stream(*static_cast<const StreamParams *>(parameters[0]), blocks)
+               ? 0
+               : kInvalidValue;
   if (reinterpret_cast<Kernel *>(function)->name != "grok_fill" ||
       threads != grok::abi::kFillThreads)
     return kInvalidValue;

@@ -1,6 +1,8 @@
 // A stand-in for libcuda: host memory stands for the device's, a launch of
-// grok_decode reports a plausible end. What the device claims to be, and what
-// goes wrong, are settings; what is held and what was asked for is recorded.
+// grok_decode reports a plausible end, and in a bench launch steps of 100, 101,
+// 102, 103, 100, ... microseconds with 3 experts; a traced one that slot 0
+// waits 10 us of a qkv of 30 us. What the device claims to be, and what goes
+// wrong, are settings; what is held and what was asked for is recorded.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +25,17 @@ struct FakeCuda {
   int watchdog = 0;         // decode ends with a watchdog's record
   int silent = 0;           // decode ends without reporting
   uint32_t extraLength = 0; // ids that decode reports beyond the limit
+  int timeless = 0;         // bench steps are not noted
+  int unended = 0;          // every slot's trace lacks its last entry
 
   // What happened.
   int calls = 0;
   char failed[64] = ""; // the call that failed
   int contexts = 0, modules = 0, allocations = 0, hostAllocations = 0;
-  int64_t bytes = 0;                      // of allocations
-  int decodes = 0, fills = 0, clears = 0; // launches, and memsets
+  int64_t bytes = 0;                                   // of allocations
+  int decodes = 0, fills = 0, streams = 0, clears = 0; // launches, and memsets
   abi::DecodeParams lastDecode{};
+  abi::StreamParams lastStream{};
   size_t lastClear = 0; // bytes
 
   // Logits that decode writes: value v of row b at position p is 1000 b + p + v

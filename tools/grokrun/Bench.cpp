@@ -1,0 +1,96 @@
+// bench: how fast decode steps are, and how fast they could be.
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "tools/grokrun/BenchReport.h"
+#include "tools/grokrun/ChromeTrace.h"
+#include "tools/grokrun/Commands.h"
+#include "tools/grokrun/Output.h"
+#include "tools/grokrun/Session.h"
+
+namespace grok::grokrun {
+namespace {
+
+/// Enough to see what repeats from step to step.
+constexpr uint32_t kTraceSteps = 4;
+
+struct Arguments {
+  std::string bundle, mode = "decode", device = "auto", json, trace;
+  BenchRequest request{.rows = 1, .context = 512, .steps = 1000, .seed = 0};
+};
+
+absl::Status writeTrace(const Arguments &args, Executor &executor) {
+  BenchRequest request = args.request;
+  request.steps = std::min(request.steps, kTraceSteps);
+  absl::StatusOr<std::vector<TraceSpan>> spans = executor.trace(request);
+  if (!spans.ok())
+    return absl::Status(
+        spans.status().code(),
+        absl::StrCat("--trace: ", std::string(spans.status().message())));
+  return writeText(args.trace, chromeTrace(*spans));
+}
+
+absl::Status benchCommand(const Arguments &args) {
+  if (args.mode != "decode")
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mode: found '", args.mode, "', expected decode"));
+  absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
+  if (!session.ok())
+    return session.status();
+  Executor &executor = *session->executor;
+  if (absl::Status s =
+          validateBench(args.request, executor.maxBatch(), executor.maxSeq());
+      !s.ok())
+    return s;
+  // The trace first: it is short, and may not be there.
+  if (!args.trace.empty())
+    if (absl::Status s = writeTrace(args, executor); !s.ok())
+      return s;
+  absl::StatusOr<double> ceiling = executor.streamingCeiling();
+  if (!ceiling.ok())
+    return ceiling.status();
+  absl::StatusOr<BenchResult> result = executor.bench(args.request);
+  if (!result.ok())
+    return result.status();
+  BenchReport report = benchReport(*session->bundle, executor, args.request,
+                                   *std::move(result), *ceiling);
+  if (!args.json.empty())
+    if (absl::Status s = writeText(args.json, benchJson(report)); !s.ok())
+      return s;
+  std::cout << benchText(report);
+  return absl::OkStatus();
+}
+
+} // namespace
+
+Action addBench(CLI::App &app) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App *command = app.add_subcommand(
+      "bench", "Measure steps of a batch against the memory's speed");
+  addBundle(*command, args->bundle);
+  auto option = [&](const char *flag, auto &value, const char *type,
+                    const char *help) {
+    return command->add_option(flag, value, help)->type_name(type);
+  };
+  option("--mode", args->mode, "MODE", "What to measure: decode")
+      ->capture_default_str();
+  option("--batch", args->request.rows, "B", "Rows of the batch")
+      ->capture_default_str();
+  option("--context", args->request.context, "N",
+         "Positions that a step attends to")
+      ->capture_default_str();
+  option("--steps", args->request.steps, "M",
+         "Steps to measure, after some to warm up")
+      ->capture_default_str();
+  option("--seed", args->request.seed, "S", "Seed of the steps' token ids")
+      ->capture_default_str();
+  addDevice(*command, args->device);
+  option("--json", args->json, "FILE",
+         "Also write the numbers, and up to 100000 steps' times");
+  option("--trace", args->trace, "FILE",
+         "Also write when each slot does what, for Perfetto");
+  return [args] { return benchCommand(*args); };
+}
+
+} // namespace grok::grokrun

@@ -1,0 +1,185 @@
+#include "tools/grokrun/BenchReport.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/bundle/Json.h"
+
+namespace grok::grokrun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Steps whose times are all written.
+constexpr size_t kMaxListed = 100'000;
+
+StepTimes timesOf(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  auto quantile = [&](double share) {
+    double rank = std::ceil(share * double(seconds.size()));
+    return seconds[size_t(std::max(rank, 1.0)) - 1];
+  };
+  double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return {quantile(0.5), quantile(0.99), quantile(0.999), seconds.back(),
+          sum / double(seconds.size())};
+}
+
+double meanOf(const std::vector<uint32_t> &counts) {
+  return std::accumulate(counts.begin(), counts.end(), 0.0) /
+         double(counts.size());
+}
+
+/// Microseconds of one outcome of a prediction. The manifest's reader does not
+/// know the prediction's members, so they are checked here.
+std::optional<double> microseconds(const nlohmann::json &prediction,
+                                   const char *outcome) {
+  auto found = prediction.find(outcome);
+  if (found == prediction.end() || !found->is_object())
+    return std::nullopt;
+  auto us = found->find("us");
+  if (us == found->end() || !us->is_number())
+    return std::nullopt;
+  return us->get<double>();
+}
+
+bool isStepOf(const nlohmann::json &prediction, uint32_t batch,
+              uint32_t context) {
+  return prediction.is_object() && prediction.contains("scope") &&
+         prediction["scope"] == "step" && prediction.contains("batch") &&
+         prediction["batch"] == batch && prediction.contains("context") &&
+         prediction["context"] == context;
+}
+
+std::string grouped(double bytes) {
+  std::string out = absl::StrFormat("%.0f", bytes);
+  for (size_t at = out.size(); at > 3;)
+    out.insert(at -= 3, ",");
+  return out;
+}
+
+Json bytesJson(const StepBytes &b) {
+  return {{"qkv", b.qkv},
+          {"attn_out", b.attnOut},
+          {"experts", b.experts},
+          {"dense_mlp", b.denseMlp},
+          {"vectors", b.vectors},
+          {"head", b.head},
+          {"embedding", b.embedding},
+          {"kv", b.kv},
+          {"total", b.total()}};
+}
+
+Json timesJson(const StepTimes &t) {
+  return {{"p50", t.p50 * 1e6},
+          {"p99", t.p99 * 1e6},
+          {"p999", t.p999 * 1e6},
+          {"max", t.most * 1e6},
+          {"mean", t.mean * 1e6}};
+}
+
+} // namespace
+
+std::optional<PredictedStep> findPrediction(const std::string &predictionJson,
+                                            uint32_t batch, uint32_t context) {
+  absl::StatusOr<json::Document> document =
+      json::parse(predictionJson, "prediction");
+  if (!document.ok() || !document->root.is_object() ||
+      !document->root.contains("predictions"))
+    return std::nullopt;
+  for (const nlohmann::json &one : document->root["predictions"]) {
+    if (!isStepOf(one, batch, context))
+      continue;
+    std::optional<double> best = microseconds(one, "best"),
+                          worst = microseconds(one, "worst");
+    if (best && worst && *best > 0 && *worst > 0)
+      return PredictedStep{*best * 1e-6, *worst * 1e-6};
+  }
+  return std::nullopt;
+}
+
+BenchReport benchReport(const Bundle &bundle, const Executor &executor,
+                        const BenchRequest &request, BenchResult result,
+                        double ceiling) {
+  const Manifest &manifest = bundle.manifest();
+  BenchReport report;
+  report.device = executor.deviceName();
+  report.target = manifest.target.name;
+  report.request = request;
+  report.ceiling = ceiling;
+  report.experts = meanOf(result.experts);
+  report.bytes =
+      stepBytes(bundle.model(), request.rows, request.context, report.experts,
+                executor.onCpu() ? uint32_t(sizeof(float))
+                                 : kvElementBytes(bundle.plan().activations));
+  report.times = timesOf(result.stepSeconds);
+  report.handOvers = handOversOfStep(bundle.model());
+  // What was predicted for a GPU says nothing of the CPU.
+  if (executor.onCpu() == (manifest.sm == 0))
+    report.predicted =
+        findPrediction(manifest.predictionJson, request.rows, request.context);
+  report.stepSeconds = std::move(result.stepSeconds);
+  return report;
+}
+
+std::string benchText(const BenchReport &r) {
+  const StepTimes &t = r.times;
+  std::string out = absl::StrFormat(
+      "device       %s\n"
+      "steps        %d of batch %d at context %d, after %d to warm up\n"
+      "ceiling      %.1f GB/s streaming\n"
+      "bytes        %s a step, %.1f us at the ceiling\n"
+      "time         P50 %.1f us, P99 %.1f, P99.9 %.1f, max %.1f, mean %.1f\n"
+      "tokens       %.1f /s\n"
+      "ratio        %.1f %% of the ceiling\n"
+      "hand-overs   %d a step\n",
+      r.device, r.request.steps, r.request.rows, r.request.context,
+      benchWarmUp(r.request.steps), r.ceiling * 1e-9, grouped(r.bytes.total()),
+      r.byteSeconds() * 1e6, t.p50 * 1e6, t.p99 * 1e6, t.p999 * 1e6,
+      t.most * 1e6, t.mean * 1e6, r.tokensPerSecond(), r.ceilingShare() * 100,
+      r.handOvers);
+  if (r.predicted)
+    absl::StrAppendFormat(
+        &out,
+        "predicted    %.1f us at best, %.1f at worst, for %s; mean / predicted "
+        "%.3f and %.3f\n",
+        r.predicted->bestSeconds * 1e6, r.predicted->worstSeconds * 1e6,
+        r.target, t.mean / r.predicted->bestSeconds,
+        t.mean / r.predicted->worstSeconds);
+  return out;
+}
+
+std::string benchJson(const BenchReport &r) {
+  Json out = {{"device", r.device},
+              {"target", r.target},
+              {"mode", "decode"},
+              {"batch", r.request.rows},
+              {"context", r.request.context},
+              {"steps", r.request.steps},
+              {"warm_up_steps", benchWarmUp(r.request.steps)},
+              {"seed", r.request.seed},
+              {"ceiling_gb_s", r.ceiling * 1e-9},
+              {"experts_per_step", r.experts},
+              {"bytes_per_step", bytesJson(r.bytes)},
+              {"byte_time_us", r.byteSeconds() * 1e6},
+              {"step_us", timesJson(r.times)},
+              {"tokens_per_second", r.tokensPerSecond()},
+              {"ceiling_ratio", r.ceilingShare()},
+              {"hand_overs_per_step", r.handOvers}};
+  if (r.predicted)
+    out["predicted"] = {
+        {"best_us", r.predicted->bestSeconds * 1e6},
+        {"worst_us", r.predicted->worstSeconds * 1e6},
+        {"measured_over_best", r.times.mean / r.predicted->bestSeconds},
+        {"measured_over_worst", r.times.mean / r.predicted->worstSeconds}};
+  if (r.stepSeconds.size() <= kMaxListed) {
+    Json &list = out["step_times_us"] = Json::array();
+    for (double seconds : r.stepSeconds)
+      list.push_back(seconds * 1e6);
+  }
+  return out.dump(1) + "\n";
+}
+
+} // namespace grok::grokrun
