@@ -430,7 +430,7 @@ template <class B>
 GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
   using M = typename B::Model;
   constexpr uint32_t kHeadDim = M::kHeadDim, kParts = kConsumers / kHeadDim,
-                     kTogether = kBoundedScores<M> ? 4 : 2;
+                     kTogether = 2;
   PartialAttention *parts = (PartialAttention *)block.scratch(); // [part][dh]
   const uint32_t d = block.tid % kHeadDim, part = block.tid / kHeadDim;
   const uint32_t blocks = block.position(b) / kKvPositions + 1;

@@ -159,12 +159,15 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t epoch() const { return params.epochBase + layers + 1; }
   GROK_DEVICE uint32_t parity() const { return layers & 1; }
 
-  /// At the start of a phase: hides from the optimiser that the thread's
-  /// identity is the one it knew, so that what it derives from it is computed
-  /// again here instead of occupying registers through the whole layer.
+  /// Hides from the optimiser that the thread's identity is the one it knew, so
+  /// that what it derives from it is computed again from here on instead of
+  /// occupying registers through the whole layer.
   GROK_DEVICE void beginPhase() { asm volatile("" : "+r"(tid), "+r"(layers)); }
 
-  GROK_DEVICE void sync() { ptx::barSync(kConsumerBarrier, kConsumers); }
+  GROK_DEVICE void sync() {
+    ptx::barSync(kConsumerBarrier, kConsumers);
+    beginPhase();
+  }
 };
 
 /// Called every so often inside a wait: true when the wait is over because it
