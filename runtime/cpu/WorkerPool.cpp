@@ -2,12 +2,18 @@
 
 #include <sched.h>
 
+#include <chrono>
+
 namespace grok::cpu {
 namespace {
 
-/// Pauses before a waiting thread sleeps: about as long as a few phases of a
-/// small model take.
-constexpr unsigned kSpins = 1 << 12;
+/// How long a waiting thread spins before it sleeps: longer than a phase of a
+/// small model takes and than waking a thread costs, and too short to take the
+/// processor from others when no request is running.
+constexpr std::chrono::microseconds kSpinTime{10};
+/// Looks at the word between two at the clock, which costs as much as a few
+/// pauses.
+constexpr unsigned kLooks = 32;
 
 void pause() {
 #ifdef __x86_64__
@@ -15,10 +21,22 @@ void pause() {
 #endif
 }
 
+/// Returns when the word is no longer `value`. Bounded by the clock, not by a
+/// number of pauses: those differ tenfold between processors.
 void waitWhile(std::atomic<uint32_t> &word, uint32_t value) {
-  for (unsigned i = 0; i != kSpins; ++i, pause())
-    if (word.load(std::memory_order_acquire) != value)
+  auto changed = [&] {
+    for (unsigned i = 0; i != kLooks; ++i, pause())
+      if (word.load(std::memory_order_acquire) != value)
+        return true;
+    return false;
+  };
+  if (changed())
+    return;
+  auto end = std::chrono::steady_clock::now() + kSpinTime;
+  do
+    if (changed())
       return;
+  while (std::chrono::steady_clock::now() < end);
   word.wait(value, std::memory_order_acquire);
 }
 
