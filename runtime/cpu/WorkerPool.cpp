@@ -51,7 +51,7 @@ unsigned availableThreads() {
   return all ? all : 1;
 }
 
-WorkerPool::WorkerPool(unsigned threads) : count_(threads) {
+WorkerPool::WorkerPool(unsigned threads) : count_(threads), taken_(threads) {
   for (unsigned i = 1; i < count_; ++i)
     workers_.emplace_back([this, i] { loop(i); });
 }
@@ -83,10 +83,26 @@ void WorkerPool::run(Job job, void *context) {
   barrier();
 }
 
+// Relaxed: the barriers order the shares' work, here only each is handed out
+// once.
+std::optional<unsigned> WorkerPool::takeShare(unsigned thread, unsigned each) {
+  for (unsigned i = 0; i != count_; ++i) {
+    unsigned owner = (thread + i) % count_;
+    std::atomic<uint32_t> &taken = taken_[owner].count;
+    if (taken.load(std::memory_order_relaxed) >= each)
+      continue;
+    if (unsigned n = taken.fetch_add(1, std::memory_order_relaxed); n < each)
+      return owner * each + n;
+  }
+  return std::nullopt;
+}
+
 void WorkerPool::barrier() {
   uint32_t generation = generation_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
     arrived_.store(0, std::memory_order_relaxed);
+    for (Taken &taken : taken_)
+      taken.count.store(0, std::memory_order_relaxed);
     generation_.store(generation + 1, std::memory_order_release);
     generation_.notify_all();
     return;

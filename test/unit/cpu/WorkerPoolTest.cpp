@@ -1,6 +1,8 @@
 // Threads that meet at barriers, awake or asleep.
+#include <atomic>
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -55,6 +57,33 @@ TEST(WorkerPool, WakesThreadsThatSleep) {
   for (int i = 0; i != 5; ++i) {
     Ring(pool, 3, 2ms).run();         // the others sleep at the barrier
     std::this_thread::sleep_for(2ms); // and then in wait for a job
+  }
+}
+
+TEST(WorkerPool, HandsOutEveryShareOnce) {
+  struct Phases {
+    WorkerPool pool{3};
+    std::atomic<unsigned> takenBy[2][12];
+
+    static void job(void *context, unsigned thread) {
+      Phases &p = *static_cast<Phases *>(context);
+      for (auto &takenBy : p.takenBy) {
+        if (thread == 1)
+          std::this_thread::sleep_for(5ms);
+        while (std::optional<unsigned> share = p.pool.takeShare(thread, 4))
+          takenBy[*share] += 1 + 100 * thread;
+        p.pool.barrier();
+      }
+    }
+  } phases;
+  for (int i = 0; i != 3; ++i) {
+    for (auto &takenBy : phases.takenBy)
+      for (std::atomic<unsigned> &count : takenBy)
+        count = 0;
+    phases.pool.run(&Phases::job, &phases);
+    for (auto &takenBy : phases.takenBy)
+      for (std::atomic<unsigned> &count : takenBy)
+        EXPECT_EQ(count % 100, 1u);
   }
 }
 
