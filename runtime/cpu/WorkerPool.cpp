@@ -7,9 +7,10 @@
 namespace grok::cpu {
 namespace {
 
-/// How long a waiting thread spins before it sleeps: longer than a phase of a
-/// small model takes and than waking a thread costs, and too short to take the
-/// processor from others when no request is running.
+/// How long a waiting thread spins before it sleeps: about what waking it
+/// costs. Shares end at nearly the same time, so a longer wait means that the
+/// other thread does not run, perhaps because this one spins on its processor.
+/// Every barrier of a step can cost this much then.
 constexpr std::chrono::microseconds kSpinTime{10};
 /// Looks at the word between two at the clock, which costs as much as a few
 /// pauses.
