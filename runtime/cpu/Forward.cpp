@@ -92,12 +92,9 @@ void Forward::step(std::span<const Column> columns, const Picking &picking) {
   for (uint32_t c = 0; c != columns.size(); ++c) {
     if (!columns[c].head)
       continue;
-    // Threads own ascending ranges of ids, so the first of equal candidates has
-    // the lowest id.
-    Candidate chosen = workers_[0].candidates[c];
+    Candidate chosen;
     for (const Worker &w : workers_)
-      if (w.candidates[c].id >= 0 &&
-          (chosen.id < 0 || w.candidates[c].value > chosen.value))
+      if (w.candidates[c].betterThan(chosen))
         chosen = w.candidates[c];
     picked_[c] = chosen.id;
   }
@@ -109,11 +106,13 @@ void Forward::runThread(unsigned thread) {
   const uint64_t hidden = m_.hiddenSize;
   for (uint32_t layer = 0; layer != m_.numLayers; ++layer) {
     normalize(w, vector(layer, 0));
-    qkv(w, thread, layer);
+    forShares(thread, [&](unsigned share) { qkv(w, share, layer); });
     pool_.barrier();
-    attention(w, thread, layer);
+    forShares(thread, [&](unsigned share) { attention(w, share, layer); });
     pool_.barrier();
-    attentionOutput(w, thread, layer);
+    mergeHeads(w);
+    forShares(thread,
+              [&](unsigned share) { attentionOutput(w, share, layer); });
     pool_.barrier();
     for (uint32_t c = 0; c != columns_.size(); ++c)
       k_.addRmsNorm(w.residual + c * hiddenStride_,
@@ -121,9 +120,9 @@ void Forward::runThread(unsigned thread) {
                     m_.hiddenSize, float(m_.normEps));
     normalize(w, vector(layer, 2 * hidden));
     route(w, thread, layer);
-    gateUp(w, thread, layer);
+    forShares(thread, [&](unsigned share) { gateUp(w, share, layer); });
     pool_.barrier();
-    down(w, thread, layer);
+    forShares(thread, [&](unsigned share) { down(w, share, layer); });
     pool_.barrier();
     float scale = m_.denseWidth ? float(0.70710678118654752440) : 1;
     for (uint32_t c = 0; c != columns_.size(); ++c)
@@ -134,7 +133,8 @@ void Forward::runThread(unsigned thread) {
   if (std::any_of(columns_.begin(), columns_.end(),
                   [](const Column &c) { return c.head; })) {
     normalize(w, vector(m_.numLayers, 0));
-    head(w, thread);
+    std::fill_n(w.candidates, columns_.size(), Candidate());
+    forShares(thread, [&](unsigned share) { head(w, share); });
   }
 }
 
@@ -174,11 +174,11 @@ void Forward::normalize(Worker &w, const float *gain) {
   }
 }
 
-/// The thread's share of a matrix times the gathered columns.
-void Forward::multiply(const HostMatrix &matrix, unsigned thread,
-                       uint32_t layer, const Gather &gather) const {
+/// A share of a matrix times the gathered columns.
+void Forward::multiply(const HostMatrix &matrix, unsigned share, uint32_t layer,
+                       const Gather &gather) const {
   float *y[kMaxColumns];
-  for (const Segment &segment : matrix.share(thread)) {
+  for (const Segment &segment : matrix.share(share)) {
     for (uint32_t i = 0; i != gather.count; ++i)
       y[i] = gather.y[i] + segment.row;
     k_.matvec({storage_,
@@ -189,15 +189,14 @@ void Forward::multiply(const HostMatrix &matrix, unsigned thread,
   }
 }
 
-void Forward::qkv(Worker &w, unsigned thread, uint32_t layer) {
-  RowRange rows =
-      rowsOf(ceilDiv(m_.qkvRows(), kTileRows), thread, pool_.threads());
+void Forward::qkv(Worker &w, unsigned share, uint32_t layer) {
+  RowRange rows = rowsOf(ceilDiv(m_.qkvRows(), kTileRows), share, shares());
   uint32_t end = std::min(rows.end, m_.qkvRows());
   Gather gather;
   for (uint32_t c = 0; c != columns_.size(); ++c)
     gather.add(c, w.operand + c * hiddenStride_,
                w.rows + uint64_t(c) * shareRows_ - rows.begin);
-  multiply(qkv_, thread, layer, gather);
+  multiply(qkv_, share, layer, gather);
   for (uint32_t c = 0; c != columns_.size(); ++c)
     if (rows.begin < end)
       rotateAndStore(columns_[c], c, layer, rows.begin, end - rows.begin,
@@ -240,12 +239,12 @@ void Forward::rotateAndStore(const Column &column, uint32_t index,
   }
 }
 
-void Forward::attention(Worker &w, unsigned thread, uint32_t layer) {
+void Forward::attention(Worker &w, unsigned share, uint32_t layer) {
   uint32_t task = 0;
   for (uint32_t c = 0; c != columns_.size(); ++c)
     for (uint32_t chunk = 0; chunk != chunksOf(columns_[c].position); ++chunk)
       for (uint32_t head = 0; head != m_.numKvHeads; ++head)
-        if (task++ % pool_.threads() == thread)
+        if (task++ % shares() == share)
           attentionTask(w, layer, c, head, chunk);
 }
 
@@ -278,19 +277,25 @@ void Forward::attentionTask(Worker &w, uint32_t layer, uint32_t column,
                 .outStride = chunks_ * partialStride_});
 }
 
-void Forward::attentionOutput(Worker &w, unsigned thread, uint32_t layer) {
-  Gather gather;
+/// The attention's outputs of all columns, as operands of the next matrix.
+void Forward::mergeHeads(Worker &w) {
   for (uint32_t c = 0; c != columns_.size(); ++c) {
     float *natural = w.attention + uint64_t(c) * attentionStride_;
     for (uint32_t head = 0; head != m_.numHeads; ++head)
       k_.mergePartials(partial(c, head, 0), partialStride_,
                        chunksOf(columns_[c].position), headStride_, m_.headDim,
                        natural + head * m_.headDim);
-    float *operand = w.attentionOperand + uint64_t(c) * attentionStride_;
-    k_.permute(storage_, natural, m_.numHeads * m_.headDim, operand);
-    gather.add(c, operand, attnSums_ + uint64_t(c) * hiddenStride_);
+    k_.permute(storage_, natural, m_.numHeads * m_.headDim,
+               w.attentionOperand + uint64_t(c) * attentionStride_);
   }
-  multiply(attnOut_, thread, layer, gather);
+}
+
+void Forward::attentionOutput(Worker &w, unsigned share, uint32_t layer) {
+  Gather gather;
+  for (uint32_t c = 0; c != columns_.size(); ++c)
+    gather.add(c, w.attentionOperand + uint64_t(c) * attentionStride_,
+               attnSums_ + uint64_t(c) * hiddenStride_);
+  multiply(attnOut_, share, layer, gather);
 }
 
 /// Every thread chooses for every column: cheaper than handing the choice over.
@@ -348,14 +353,14 @@ void Forward::gatherExpert(const Worker &w, uint32_t expert, Gather &gather,
     }
 }
 
-void Forward::gateUp(Worker &w, unsigned thread, uint32_t layer) {
+void Forward::gateUp(Worker &w, unsigned share, uint32_t layer) {
   Gather gather;
   float *act[kMaxColumns];
   for (uint32_t e = 0; e != m_.numExperts; ++e) {
     if (!w.active[e] || !experts_[e].kept)
       continue;
     gatherExpert(w, e, gather, act);
-    gatedMlp(w, thread, layer, experts_[e].gateUp, m_.expertWidth, gather, act);
+    gatedMlp(w, share, layer, experts_[e].gateUp, m_.expertWidth, gather, act);
   }
   if (!m_.denseWidth)
     return;
@@ -364,16 +369,15 @@ void Forward::gateUp(Worker &w, unsigned thread, uint32_t layer) {
     act[c] = denseAct_ + uint64_t(c) * denseStride_;
     gather.add(c, nullptr, nullptr);
   }
-  gatedMlp(w, thread, layer, denseGateUp_, m_.denseWidth, gather, act);
+  gatedMlp(w, share, layer, denseGateUp_, m_.denseWidth, gather, act);
 }
 
-/// The thread's share of gelu(gate) * up, in the order in which the down matrix
+/// A share of gelu(gate) * up, in the order in which the down matrix
 /// reads it.
-void Forward::gatedMlp(Worker &w, unsigned thread, uint32_t layer,
+void Forward::gatedMlp(Worker &w, unsigned share, uint32_t layer,
                        const HostMatrix &matrix, uint32_t width, Gather &gather,
                        float *const *act) {
-  RowRange rows =
-      rowsOf(ceilDiv(2 * width, kTileRows), thread, pool_.threads());
+  RowRange rows = rowsOf(ceilDiv(2 * width, kTileRows), share, shares());
   uint32_t end = std::min(rows.end, 2 * width);
   if (rows.begin >= end)
     return;
@@ -381,7 +385,7 @@ void Forward::gatedMlp(Worker &w, unsigned thread, uint32_t layer,
     gather.x[i] = w.operand + uint64_t(gather.column[i]) * hiddenStride_;
     gather.y[i] = w.rows + uint64_t(i) * shareRows_ - rows.begin;
   }
-  multiply(matrix, thread, layer, gather);
+  multiply(matrix, share, layer, gather);
   uint32_t first = rows.begin / 2, count = (end - rows.begin) / 2;
   for (uint32_t i = 0; i != gather.count; ++i) {
     k_.gatedGelu(m_.gelu == Gelu::kErf ? Gate::kErfGelu : Gate::kTanhGelu,
@@ -394,9 +398,8 @@ void Forward::gatedMlp(Worker &w, unsigned thread, uint32_t layer,
 
 /// Sums of the experts in ascending order, the dense MLP last; dropped experts
 /// add nothing.
-void Forward::down(Worker &w, unsigned thread, uint32_t layer) {
-  RowRange rows =
-      rowsOf(ceilDiv(m_.hiddenSize, kTileRows), thread, pool_.threads());
+void Forward::down(Worker &w, unsigned share, uint32_t layer) {
+  RowRange rows = rowsOf(ceilDiv(m_.hiddenSize, kTileRows), share, shares());
   for (uint32_t c = 0; c != columns_.size(); ++c)
     std::fill(moeSums_ + uint64_t(c) * hiddenStride_ + rows.begin,
               moeSums_ + uint64_t(c) * hiddenStride_ + rows.end, 0);
@@ -413,7 +416,7 @@ void Forward::down(Worker &w, unsigned thread, uint32_t layer) {
     gatherExpert(w, e, gather, act);
     for (uint32_t i = 0; i != gather.count; ++i)
       point(i);
-    multiply(experts_[e].down, thread, layer, gather);
+    multiply(experts_[e].down, share, layer, gather);
   }
   if (!m_.denseWidth)
     return;
@@ -421,28 +424,29 @@ void Forward::down(Worker &w, unsigned thread, uint32_t layer) {
   for (uint32_t c = 0; c != columns_.size(); ++c)
     gather.add(c, denseAct_ + uint64_t(c) * denseStride_,
                moeSums_ + uint64_t(c) * hiddenStride_);
-  multiply(denseDown_, thread, layer, gather);
+  multiply(denseDown_, share, layer, gather);
 }
 
-void Forward::head(Worker &w, unsigned thread) {
+void Forward::head(Worker &w, unsigned share) {
   uint64_t stride = alignUp(m_.vocabSize, kTileRows);
   Gather gather;
   for (uint32_t c = 0; c != columns_.size(); ++c)
     if (columns_[c].head)
       gather.add(c, w.operand + uint64_t(c) * hiddenStride_,
                  logits_ + c * stride);
-  multiply(head_, thread, 0, gather);
-  RowRange rows = rowsOf(uint32_t(stride) / kTileRows, thread, pool_.threads());
+  multiply(head_, share, 0, gather);
+  RowRange rows = rowsOf(uint32_t(stride) / kTileRows, share, shares());
   uint32_t end = std::min(rows.end, m_.vocabSize);
+  if (rows.begin >= end)
+    return;
   for (uint32_t i = 0; i != gather.count; ++i) {
     uint32_t c = gather.column[i];
-    w.candidates[c] = {0, -1};
-    if (rows.begin >= end)
-      continue;
     k_.scaleAndCap(gather.y[i] + rows.begin, end - rows.begin,
                    float(m_.outputMultiplier), float(m_.finalCap));
-    w.candidates[c] =
-        best(gather.y[i], rows.begin, end, columns_[c].position + 1);
+    if (Candidate found =
+            best(gather.y[i], rows.begin, end, columns_[c].position + 1);
+        found.betterThan(w.candidates[c]))
+      w.candidates[c] = found;
   }
 }
 

@@ -1,11 +1,13 @@
-// One forward step on the CPU: the phases of the plan, each run by every thread
-// on its share of the tiles, with a barrier where values cross threads. Between
-// barriers a thread keeps the residual stream of all columns for itself, as a
-// slot of the decode kernel does, so norms and routing need no hand-over.
+// One forward step on the CPU: the phases of the plan, each cut into shares of
+// the tiles that the threads take, with a barrier where values cross threads.
+// Between barriers a thread keeps the residual stream of all columns for
+// itself, as a slot of the decode kernel does, so norms and routing need no
+// hand-over.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -79,8 +81,14 @@ private:
     float weight;
   };
   struct Candidate {
-    float value;
-    int32_t id;
+    float value = 0;
+    int32_t id = -1; // -1: none yet
+
+    /// Of equal ones the lowest id.
+    bool betterThan(const Candidate &other) const {
+      return id >= 0 && (other.id < 0 || value > other.value ||
+                         (value == other.value && id < other.id));
+    }
   };
   /// What a thread has for itself; the offsets of `own` in the arena.
   struct Worker {
@@ -88,7 +96,7 @@ private:
     float *normed;   // [columns][hiddenStride], natural order
     float *operand;  // [columns][hiddenStride], permuted
     float *attention, *attentionOperand; // [columns][attentionStride]
-    float *rows;           // [columns][shareRows]: sums of the thread's rows
+    float *rows;           // [columns][shareRows]: sums of a share's rows
     float *gated;          // [shareRows / 2]
     float *scores;         // [heads per kv head][kChunkPositions]
     float *router;         // [experts]
@@ -108,32 +116,39 @@ private:
   void placeWorkers(uintptr_t base);
 
   void runThread(unsigned thread);
+  /// Calls `work` with the shares that the thread gets of a phase.
+  template <typename Work> void forShares(unsigned thread, const Work &work) {
+    while (std::optional<unsigned> share = pool_.takeShare(thread, sharesEach_))
+      work(*share);
+  }
+  unsigned shares() const { return pool_.threads() * sharesEach_; }
   void embed(Worker &w);
   void embedColumn(const Column &column, float *out) const;
   void normalize(Worker &w, const float *gain);
-  void qkv(Worker &w, unsigned thread, uint32_t layer);
+  void qkv(Worker &w, unsigned share, uint32_t layer);
   void rotateAndStore(const Column &column, uint32_t index, uint32_t layer,
                       uint32_t row, uint32_t count, const float *sums);
-  void attention(Worker &w, unsigned thread, uint32_t layer);
+  void attention(Worker &w, unsigned share, uint32_t layer);
   void attentionTask(Worker &w, uint32_t layer, uint32_t column,
                      uint32_t kvHead, uint32_t chunk);
   float *partial(uint32_t column, uint32_t head, uint32_t chunk) const;
-  void attentionOutput(Worker &w, unsigned thread, uint32_t layer);
+  void mergeHeads(Worker &w);
+  void attentionOutput(Worker &w, unsigned share, uint32_t layer);
   void route(Worker &w, unsigned thread, uint32_t layer);
   void chooseLearned(Worker &w, uint32_t layer, uint32_t column);
-  void gateUp(Worker &w, unsigned thread, uint32_t layer);
-  void gatedMlp(Worker &w, unsigned thread, uint32_t layer,
+  void gateUp(Worker &w, unsigned share, uint32_t layer);
+  void gatedMlp(Worker &w, unsigned share, uint32_t layer,
                 const HostMatrix &matrix, uint32_t width, Gather &gather,
                 float *const *act);
-  void down(Worker &w, unsigned thread, uint32_t layer);
-  void head(Worker &w, unsigned thread);
+  void down(Worker &w, unsigned share, uint32_t layer);
+  void head(Worker &w, unsigned share);
   Candidate best(const float *logits, uint32_t begin, uint32_t end,
                  uint32_t position) const;
   /// The columns that chose an expert; `act` gets their activations of it.
   void gatherExpert(const Worker &w, uint32_t expert, Gather &gather,
                     float **act) const;
 
-  void multiply(const HostMatrix &matrix, unsigned thread, uint32_t layer,
+  void multiply(const HostMatrix &matrix, unsigned share, uint32_t layer,
                 const Gather &gather) const;
   const float *vector(uint32_t layer, uint64_t floatOffset) const;
   float *kvHead(uint32_t row, uint32_t block, uint32_t layer, bool values,
@@ -149,6 +164,7 @@ private:
   const uint32_t blockSteps_, maxBatch_, maxSeq_;
   const uint64_t vectorsOffset_, vectorsLayerBytes_, kvReserve_;
   WorkerPool pool_;
+  const unsigned sharesEach_; // of a phase, for each thread
 
   HostMatrix qkv_, attnOut_, denseGateUp_, denseDown_, head_;
   std::vector<Expert> experts_;

@@ -1,4 +1,4 @@
-// Loading: the threads' shares of every matrix and the arena, sized once.
+// Loading: the shares of every matrix and the arena, sized once.
 #include <algorithm>
 
 #include "runtime/common/Rope.h"
@@ -6,6 +6,11 @@
 
 namespace grok::cpu {
 namespace {
+
+/// Shares that each of several threads has of a phase: enough that the others
+/// can do most of what one leaves that has to wait for its processor, and so
+/// few that a share is still a long read.
+constexpr unsigned kSharesEach = 4;
 
 uint32_t roundUp(uint32_t n, uint32_t unit) {
   return uint32_t(alignUp(n, unit));
@@ -21,7 +26,8 @@ Forward::Forward(const ModelConfig &model, const PlanTables &plan,
       blockSteps_(plan.blockSteps), maxBatch_(plan.maxBatch),
       maxSeq_(limits.maxSeq), vectorsOffset_(plan.vectorsOffset),
       vectorsLayerBytes_(plan.vectorsLayerBytes), kvReserve_(limits.kvBytes),
-      pool_(threads), hiddenStride_(roundUp(model.hiddenSize, kTileK)),
+      pool_(threads), sharesEach_(threads == 1 ? 1 : kSharesEach),
+      hiddenStride_(roundUp(model.hiddenSize, kTileK)),
       attentionStride_(roundUp(model.numHeads * model.headDim, kTileK)),
       headStride_(roundUp(model.headDim, 16)),
       actStride_(roundUp(model.expertWidth, kTileK)),
@@ -53,9 +59,9 @@ void Forward::planMatrices(const PlanTables &plan) {
     // their sums: no scratch.
     if (kind == MatrixKind::kQkv || kind == MatrixKind::kGateUp ||
         kind == MatrixKind::kDenseGateUp)
-      shareRows_ = std::max(shareRows_,
-                            (matrix->tiles / pool_.threads() + 1) * kTileRows);
-    return cutMatrix(*matrix, plan, pool_.threads());
+      shareRows_ =
+          std::max(shareRows_, (matrix->tiles / shares() + 1) * kTileRows);
+    return cutMatrix(*matrix, plan, shares());
   };
   qkv_ = cut(MatrixKind::kQkv);
   attnOut_ = cut(MatrixKind::kAttnOut);

@@ -19,19 +19,19 @@ std::vector<SlotExtent> occupiedExtents(const PlanMatrix &matrix) {
 
 } // namespace
 
-RowRange rowsOf(uint32_t tiles, unsigned thread, unsigned threads) {
-  return {uint32_t(uint64_t(tiles) * thread / threads) * kTileRows,
-          uint32_t(uint64_t(tiles) * (thread + 1) / threads) * kTileRows};
+RowRange rowsOf(uint32_t tiles, unsigned share, unsigned shares) {
+  return {uint32_t(uint64_t(tiles) * share / shares) * kTileRows,
+          uint32_t(uint64_t(tiles) * (share + 1) / shares) * kTileRows};
 }
 
 HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan,
-                     unsigned threads) {
+                     unsigned shares) {
   HostMatrix host;
   host.steps = matrix.steps;
   std::vector<SlotExtent> extents = occupiedExtents(matrix);
-  for (unsigned thread = 0; thread != threads; ++thread) {
-    host.threadBegin.push_back(uint32_t(host.segments.size()));
-    RowRange rows = rowsOf(matrix.tiles, thread, threads);
+  for (unsigned share = 0; share != shares; ++share) {
+    host.shareBegin.push_back(uint32_t(host.segments.size()));
+    RowRange rows = rowsOf(matrix.tiles, share, shares);
     uint32_t begin = rows.begin / kTileRows, end = rows.end / kTileRows;
     for (const SlotExtent &extent : extents) {
       uint32_t from = std::max(begin, extent.tileBegin);
@@ -43,7 +43,7 @@ HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan,
                                  to - from, from * kTileRows});
     }
   }
-  host.threadBegin.push_back(uint32_t(host.segments.size()));
+  host.shareBegin.push_back(uint32_t(host.segments.size()));
   return host;
 }
 

@@ -1,4 +1,4 @@
-// The plan's matrices cut into the threads' shares. Every thread owns the same
+// The plan's matrices cut into shares, which threads take. A share has the same
 // range of tiles of all matrices of one height, so that the sum over experts of
 // an output row is taken by one thread, in order.
 #pragma once
@@ -25,24 +25,24 @@ struct Segment {
 struct HostMatrix {
   uint32_t steps = 0;
   std::vector<Segment>
-      segments; // all threads', in thread order, ascending in row
-  std::vector<uint32_t> threadBegin; // [threads + 1]
+      segments; // all shares', in their order, ascending in row
+  std::vector<uint32_t> shareBegin; // [shares + 1]
 
-  std::span<const Segment> share(unsigned thread) const {
+  std::span<const Segment> share(unsigned index) const {
     return std::span(segments).subspan(
-        threadBegin[thread], threadBegin[thread + 1] - threadBegin[thread]);
+        shareBegin[index], shareBegin[index + 1] - shareBegin[index]);
   }
 };
 
-/// Rows [begin, end) of a matrix of `tiles` tiles that a thread owns, padding
+/// Rows [begin, end) of a matrix of `tiles` tiles that a share has, padding
 /// rows included.
 struct RowRange {
   uint32_t begin, end;
 };
-RowRange rowsOf(uint32_t tiles, unsigned thread, unsigned threads);
+RowRange rowsOf(uint32_t tiles, unsigned share, unsigned shares);
 
 HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan,
-                     unsigned threads);
+                     unsigned shares);
 
 /// Where the fragments of one matrix row begin: byte offset of its first
 /// fragment row in each K block.

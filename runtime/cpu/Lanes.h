@@ -22,8 +22,38 @@ struct Lanes {
   using Ints = int32_t __attribute__((vector_size(64)));
   using Words = uint32_t __attribute__((vector_size(64)));
   using Halves = _Float16 __attribute__((vector_size(32)));
+  using Shorts = uint16_t __attribute__((vector_size(32)));
   Vector v;
 };
+
+/// Lanes of a register. A loop that keeps many sums goes over a part of the
+/// lanes at a time, because more than the registers hold would be moved to
+/// memory and back all along.
+#if defined(__AVX512F__)
+constexpr unsigned kPartLanes = 16;
+#elif defined(__AVX2__)
+constexpr unsigned kPartLanes = 8;
+#else
+constexpr unsigned kPartLanes = 4;
+#endif
+constexpr unsigned kParts = kLanes / kPartLanes;
+
+struct Part {
+  using Vector = float __attribute__((vector_size(4 * kPartLanes)));
+  using Words = uint32_t __attribute__((vector_size(4 * kPartLanes)));
+  using Halves = _Float16 __attribute__((vector_size(2 * kPartLanes)));
+  using Shorts = uint16_t __attribute__((vector_size(2 * kPartLanes)));
+  Vector v;
+};
+
+GROK_INLINE Part loadPart(const float *p) {
+  Part a;
+  __builtin_memcpy(&a.v, p, sizeof(a.v));
+  return a;
+}
+GROK_INLINE void storePart(float *p, const Part &a) {
+  __builtin_memcpy(p, &a.v, sizeof(a.v));
+}
 
 GROK_INLINE Lanes splat(float x) { return {Lanes::Vector{} + x}; }
 /// Any alignment.

@@ -102,15 +102,20 @@ struct Product {
 
   std::vector<float> run(const Kernels &kernels, uint32_t firstColumn,
                          uint32_t columns) const {
-    std::vector<float> out(size_t(columns) * tiles * kTileRows);
+    return run(kernels, firstColumn, columns, 0, tiles);
+  }
+  std::vector<float> run(const Kernels &kernels, uint32_t firstColumn,
+                         uint32_t columns, uint32_t firstTile,
+                         uint32_t count) const {
+    std::vector<float> out(size_t(columns) * count * kTileRows);
     std::vector<const float *> in;
     std::vector<float *> to;
     for (uint32_t c = 0; c != columns; ++c) {
       in.push_back(permuted[firstColumn + c].data());
-      to.push_back(out.data() + size_t(c) * tiles * kTileRows);
+      to.push_back(out.data() + size_t(c) * count * kTileRows);
     }
-    kernels.matvec({storage, extent.data(), tiles, 0, tiles, steps, blockSteps,
-                    columns, in.data(), to.data(), nullptr});
+    kernels.matvec({storage, extent.data(), tiles, firstTile, count, steps,
+                    blockSteps, columns, in.data(), to.data(), nullptr});
     return out;
   }
 
@@ -141,18 +146,39 @@ TEST_P(MatvecTest, IsTheProduct) {
   }
 }
 
+/// More columns than pass at once, and rows longer than a piece of a tile.
 TEST_P(MatvecTest, IsTheSameInEveryInstructionSetAndBatch) {
-  Product p(GetParam(), 9, 7, 3, 7);
-  std::vector<float> together = p.run(cpu::bestKernels(), 0, 7);
-  for (const Kernels *kernels : cpu::supportedKernels()) {
-    EXPECT_EQ(p.run(*kernels, 0, 7), together) << kernels->name;
-    for (uint32_t c = 0; c != 7; ++c) {
-      std::vector<float> alone = p.run(*kernels, c, 1);
-      EXPECT_TRUE(std::equal(alone.begin(), alone.end(),
-                             together.begin() + ptrdiff_t(c * alone.size())))
-          << kernels->name << ", column " << c;
+  struct {
+    uint32_t tiles, steps, blockSteps, columns;
+  } shapes[] = {{9, 7, 3, 7}, {17, 37, 20, 18}, {3, 64, 64, 4}};
+  for (auto [tiles, steps, blockSteps, columns] : shapes) {
+    Product p(GetParam(), tiles, steps, blockSteps, columns);
+    std::vector<float> together = p.run(cpu::bestKernels(), 0, columns);
+    for (const Kernels *kernels : cpu::supportedKernels()) {
+      EXPECT_EQ(p.run(*kernels, 0, columns), together) << kernels->name;
+      for (uint32_t c = 0; c != columns; ++c) {
+        std::vector<float> alone = p.run(*kernels, c, 1);
+        EXPECT_TRUE(std::equal(alone.begin(), alone.end(),
+                               together.begin() + ptrdiff_t(c * alone.size())))
+            << kernels->name << ", " << tiles << " tiles, column " << c;
+      }
     }
   }
+}
+
+TEST_P(MatvecTest, AShareOfTheTilesIsTheSame) {
+  Product p(GetParam(), 19, 21, 8, 3);
+  std::vector<float> all = p.run(cpu::bestKernels(), 0, 3);
+  for (uint32_t first : {1u, 5u, 8u})
+    for (uint32_t tiles : {1u, 6u, 11u}) {
+      std::vector<float> share = p.run(cpu::bestKernels(), 0, 3, first, tiles);
+      for (uint32_t c = 0; c != 3; ++c)
+        EXPECT_TRUE(std::equal(
+            share.begin() + ptrdiff_t(c * tiles * kTileRows),
+            share.begin() + ptrdiff_t((c + 1) * tiles * kTileRows),
+            all.begin() + ptrdiff_t((c * p.tiles + first) * kTileRows)))
+            << tiles << " tiles from " << first << ", column " << c;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, MatvecTest,
@@ -175,6 +201,55 @@ TEST(Kernels, NormsSoftmaxAndDotsAreTheSameInEveryInstructionSet) {
       expected = all;
     EXPECT_EQ(all, expected) << k->name;
   }
+}
+
+/// Heads of 48 dimensions fill no register of AVX-512, and 70 positions no
+/// block.
+TEST(Kernels, AttentionIsTheSameInEveryInstructionSet) {
+  constexpr uint32_t kHeads = 3, kStride = 48, kPositions = 70, kBlocks = 2;
+  std::vector<float> q = noise(1, kHeads * kStride),
+                     keys = noise(2, kBlocks * 64 * kStride),
+                     values = noise(3, kBlocks * 64 * kStride), expected;
+  for (const Kernels *k : cpu::supportedKernels()) {
+    constexpr uint32_t kOut = kStride + cpu::kPartialExtra;
+    std::vector<float> scores(kHeads * kBlocks * 64), out(kHeads * kOut);
+    k->attention({.q = q.data(),
+                  .heads = kHeads,
+                  .headStride = kStride,
+                  .keys = keys.data(),
+                  .values = values.data(),
+                  .blockStride = 64 * kStride,
+                  .positions = kPositions,
+                  .scale = 0.3f,
+                  .cap = 30,
+                  .temperature = 1.1f,
+                  .scores = scores.data(),
+                  .out = out.data(),
+                  .outStride = kOut});
+    if (expected.empty())
+      expected = out;
+    EXPECT_EQ(out, expected) << k->name;
+  }
+}
+
+TEST(Kernels, WidenEveryF16Exactly) {
+  for (const Kernels *k : cpu::supportedKernels())
+    for (uint32_t first = 0; first != 1 << 16; first += kTileK) {
+      uint16_t halves[kTileK];
+      float out[kTileK];
+      for (uint32_t e = 0; e != kTileK; ++e)
+        halves[e] = uint16_t(first + e);
+      k->expandFragments(Storage::kF16,
+                         reinterpret_cast<const uint8_t *>(halves), 1, 1, out);
+      for (uint32_t e = 0; e != kTileK; ++e) {
+        float exact = halfToFloat(DType::kF16, halves[e]),
+              value = out[fragmentK(e)];
+        if (std::isnan(exact))
+          ASSERT_TRUE(std::isnan(value)) << k->name << ", " << halves[e];
+        else
+          ASSERT_EQ(value, exact) << k->name << ", " << halves[e];
+      }
+    }
 }
 
 } // namespace
