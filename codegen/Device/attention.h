@@ -228,7 +228,7 @@ GROK_DEVICE void attentionScores(B &block, RingReader<B> &ring,
   for (uint32_t g0 = 0; g0 < kGroup; g0 += 4) {
     constexpr uint32_t kHeads = kGroup < 4 ? kGroup : 4;
     float dot[kHeads] = {};
-#pragma unroll kVectors <= 4 ? kVectors : 1
+#pragma unroll 1
     for (uint32_t j = 0; j < kVectors; ++j) {
       uint32_t at = (part + 8 * j) * kVector;
       if (p >= count || at >= kHeadDim)

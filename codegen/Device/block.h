@@ -254,16 +254,18 @@ GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
   block.sync();
 }
 
-/// In a kernel compiled for tracing, notes when thread 0 came by.
+/// In a kernel compiled for tracing, notes when thread 0 came by; `ahead`: the
+/// phase is one of the next layer.
 template <class B>
-GROK_DEVICE void trace(B &block, Phase phase, abi::TracePoint point) {
+GROK_DEVICE void trace(B &block, Phase phase, abi::TracePoint point,
+                       uint32_t ahead = 0) {
   if constexpr (B::Plan::kTrace) {
     uint32_t &count = block.control().traceCount;
     if (block.tid == 0 && count < block.params.traceEntries)
       block.params.trace[uint64_t(block.slot()) * block.params.traceEntries +
                          count++] = {ptx::globaltimer(), ptx::clock(),
-                                     uint16_t(block.layer()), uint8_t(phase),
-                                     uint8_t(point)};
+                                     uint16_t(block.layer() + ahead),
+                                     uint8_t(phase), uint8_t(point)};
   }
 }
 using abi::TracePoint;

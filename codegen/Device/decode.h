@@ -79,6 +79,7 @@ template <class B> GROK_DEVICE void finishLayer(B &block) {
     ptx::warpSync();
   }
   Phase next = block.layer() + 1 < M::kLayers ? Phase::kQkv : Phase::kHead;
+  trace(block, next, TracePoint::kBegin, 1);
   addNormed(block,
             block.template region<uint64_t>(Region::kYMoe) +
                 block.parity() * P::kMaxBatch * M::kHidden,
@@ -143,8 +144,6 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
     downPhase(block, ring);
     trace(block, Phase::kDown, TracePoint::kEnd);
     block.beginPhase();
-    trace(block, block.layer() + 1 < M::kLayers ? Phase::kQkv : Phase::kHead,
-          TracePoint::kBegin);
     finishLayer(block);
     ++block.layers;
   }

@@ -141,16 +141,20 @@ template <class B> struct WarpProduct {
     return x;
   }
 
-  /// The same steps of the tile that lies `tile` tiles ahead in the ring.
-  GROK_DEVICE Steps<kBatch> weights(uint32_t tile, uint32_t first) const {
+  /// Bytes in the ring of steps [first, first + kBatch) of all warps.
+  GROK_DEVICE uint32_t batchBytes(uint32_t first) const {
+    uint32_t left = count - first * kWarps;
+    return (left < kBatch * kWarps ? left : kBatch * kWarps) * kFragmentBytes;
+  }
+
+  /// The same steps of the tile that the ring stands at.
+  GROK_DEVICE Steps<kBatch> weights(uint32_t first) const {
     Steps<kBatch> w{};
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
       if (step(first + i) < count)
         w.step[i] = ptx::loadShared16(
-            ring.address(block,
-                         (tile * count + step(first + i)) * kFragmentBytes) +
-            block.lane() * 16);
+            ring.address(block, step(i) * kFragmentBytes) + block.lane() * 16);
     return w;
   }
 
@@ -214,33 +218,30 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
       typename Product::Operands x;
       if constexpr (Product::kKept)
         x = product.operands(0);
-      auto tile = [&](uint32_t ahead, uint32_t place) {
+#pragma unroll 1
+      for (uint32_t j = 0; j < tiles; ++j) {
         // Between K blocks the warp's sum waits where it will be reduced.
+        const uint32_t place = sums + j * kWarps * rows * kTileRows * 4;
         float c0 = 0, c1 = 0;
         if (k0 > 0 && row < rows) {
           c0 = ptx::loadSharedFloat(place);
           c1 = ptx::loadSharedFloat(place + 4);
         }
-#pragma unroll
-        for (uint32_t i = 0; i < Product::kSteps; i += Product::kBatch) {
-          Steps<Product::kBatch> w = product.weights(ahead, i);
+#pragma unroll 1
+        for (uint32_t i = 0; i * kWarps < product.count; i += Product::kBatch) {
+          const uint32_t bytes = product.batchBytes(i);
+          ring.await(block, bytes, phase);
+          Steps<Product::kBatch> w = product.weights(i);
           if constexpr (!Product::kKept)
             x = product.operands(i);
           float c[2][2] = {};
           product.multiply(c, x, w, i);
           c0 += c[0][0] + c[1][0];
           c1 += c[0][1] + c[1][1];
+          ring.advance(block, bytes);
         }
         if (row < rows)
           ptx::storeShared8(place, c0, c1);
-      };
-      const uint32_t tileBytes = product.count * kFragmentBytes,
-                     sumBytes = kWarps * rows * kTileRows * 4;
-#pragma unroll 1
-      for (uint32_t j = 0; j < tiles; ++j) {
-        ring.await(block, tileBytes, phase);
-        tile(0, sums + j * sumBytes);
-        ring.advance(block, tileBytes);
       }
     }
     block.sync();

@@ -161,7 +161,7 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
     }
     addToSums(block, first + r, sums);
   }
-  trace(block, phase, TracePoint::kReady);
+  trace(block, phase, TracePoint::kReady, phase == Phase::kGateUp ? 0 : 1);
   finishSums<kRowSums>(
       block, first, kRows, [&](uint32_t b, const float (&sum)[kRowSums]) {
         float f = rows >> b & 1 ? normFactor<B>(sum[kYY]) : 0.0f;

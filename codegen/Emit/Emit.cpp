@@ -23,6 +23,9 @@ absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                             .threads = plan.threads,
                             .maxRegisters = kDecodeRegisters},
       codegen::KernelBounds{.name = "grok_fill", .threads = abi::kFillThreads},
+      codegen::KernelBounds{.name = "grok_stream",
+                            .threads = plan.threads,
+                            .maxRegisters = kDecodeRegisters},
   };
   return codegen::compileToPtx(*source, {target.arch, target.ptxVersion},
                                kernels);

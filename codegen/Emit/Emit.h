@@ -19,8 +19,8 @@ absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
                                                 uint32_t sm,
                                                 bool trace = false);
 
-/// decode.ptx, or with `trace` trace.ptx: the kernels grok_decode and grok_fill
-/// for a GPU target. Errors as emitTranslationUnit's and
+/// decode.ptx, or with `trace` trace.ptx: the kernels grok_decode, grok_fill
+/// and grok_stream for a GPU target. Errors as emitTranslationUnit's and
 /// codegen::compileToPtx's.
 absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const PlanTables &plan,

@@ -160,7 +160,6 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
   c.count("kBlockSteps", plan.blockSteps);
   c.count("kRingStages", plan.ringStages);
   c.count("kChunkBytes", plan.chunkBytes);
-  c.count("kInFlightChunks", plan.inFlightChunks);
   c.count("kMatrices", shape.matrices);
   c.count("kThreads", plan.threads);
   c.count("kSharedBytes", plan.sharedBytes);
@@ -192,8 +191,14 @@ absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
     return status;
   return absl::StrCat(
       "// The kernels of one model on one plan.\n"
+      "// Nothing is called: what is not inlined would have its state in "
+      "memory.\n"
+      "#pragma clang attribute push(__attribute__((always_inline)), apply_to = "
+      "function)\n"
       "#include \"codegen/Device/decode.h\"\n"
-      "#include \"codegen/Device/fill.h\"\n\n"
+      "#include \"codegen/Device/fill.h\"\n"
+      "#include \"codegen/Device/stream.h\"\n"
+      "#pragma clang attribute pop\n\n"
       "struct Model {\n",
       modelPart.text(), "};\n\n", "struct Plan {\n", planPart.text(), "};\n\n",
       "extern \"C\" [[clang::device_kernel]] void grok_decode(const "
@@ -206,6 +211,10 @@ absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
       "extern \"C\" [[clang::device_kernel]] void grok_fill(const "
       "grok::abi::FillParams params) {\n"
       "  grok::device::fill<Model, Plan>(params);\n"
+      "}\n\n"
+      "extern \"C\" [[clang::device_kernel]] void grok_stream(const "
+      "grok::abi::StreamParams params) {\n"
+      "  grok::device::stream<Model, Plan>(params);\n"
       "}\n");
 }
 

@@ -68,6 +68,7 @@ static void fillStream(plan::StreamOp op, PlanTables &tables) {
   tables.ringStages = op.getRingStages();
   tables.chunkBytes = op.getChunkBytes();
   tables.inFlightChunks = op.getInFlight();
+  tables.paceCycles = op.getPace();
   tables.sharedBytes = op.getSharedBytes();
   tables.threads = op.getThreads();
 }

@@ -18,10 +18,17 @@ using namespace grok::plan;
 
 namespace {
 
-constexpr uint32_t kChunkBytes = 16 << 10;
-constexpr uint32_t kMostStages = 12, kFewestStages = 3;
-constexpr uint32_t kFewestInFlight = 2, kMostInFlight = 4;
-constexpr uint32_t kBlockSteps[] = {128, 64, 32, 16};
+/// Small enough that the stream is even, large enough that the memory doesn't
+/// notice.
+constexpr uint32_t kChunkBytes = 8 << 10;
+/// A ring of 96 KiB rides out a hand-over; a longer one serves little more.
+constexpr uint32_t kMostStages = 24, kDesiredStages = 12;
+/// Bytes on their way to a slot that keep the memory busy.
+constexpr uint32_t kInFlightBytes = 48 << 10;
+/// The stream is spaced for this share of the memory's rate: enough to be no
+/// limit, and no bursts behind a wait.
+constexpr double kPaceShare = 1.05;
+constexpr uint32_t kBlockSteps[] = {256, 192, 128, 64, 32, 16};
 static_assert(kChunkBytes % kFragmentBytes == 0);
 
 struct PlanMemory : grok::impl::PlanMemoryBase<PlanMemory> {
@@ -31,8 +38,8 @@ struct PlanMemory : grok::impl::PlanMemoryBase<PlanMemory> {
 private:
   LogicalResult check();
   FailureOr<StreamShape> chooseStream();
-  uint32_t longestRow();
   uint32_t inFlight(uint32_t stages);
+  uint32_t pace();
   uint32_t sharedBytes(const StreamShape &stream);
   void addStream(const StreamShape &stream);
   uint64_t addArena(const StreamShape &stream);
@@ -51,47 +58,56 @@ LogicalResult PlanMemory::check() {
   return success();
 }
 
-/// k32 steps of the longest row of a matrix.
-uint32_t PlanMemory::longestRow() {
-  uint32_t steps = 0;
-  for (MatrixOp matrix : getOperation().getBody().front().getOps<MatrixOp>())
-    steps = std::max(steps, matrix.getSteps());
-  return steps;
-}
-
-/// The longest K block with which a ring fits, then the longest ring.
+/// The longest K block with which a ring of the desired length fits, but no
+/// longer than a row of the residual stream, which is then staged once for all
+/// tiles; then the longest ring. Without such a one, whatever fits.
 FailureOr<StreamShape> PlanMemory::chooseStream() {
   DeviceOp device = getOperation();
   auto target = device.find<TargetOp>();
-  uint32_t row = longestRow();
-  uint32_t needed = 0;
-  for (uint32_t blockSteps : kBlockSteps) {
-    bool longerThanNeeded = blockSteps > kWarps && blockSteps / 2 >= row;
-    if (longerThanNeeded)
-      continue;
-    for (uint32_t stages = kMostStages; stages >= kFewestStages; --stages) {
-      StreamShape stream{blockSteps, stages, kChunkBytes};
-      needed = sharedLayout(decodeShape(device, stream)).total;
-      if (target.getSm() == 0 || needed <= target.getSharedBytes())
-        return stream;
+  const uint32_t row = ceilDiv(sizesOf(device).hiddenSize, kTileK),
+                 longest = longestRow(device);
+  uint32_t needed = 0, stagesNeeded = 0;
+  for (uint32_t fewest : {kDesiredStages, 1u}) {
+    for (uint32_t blockSteps : kBlockSteps) {
+      const uint32_t *shorter = std::find(std::begin(kBlockSteps),
+                                          std::end(kBlockSteps), blockSteps) +
+                                1;
+      bool longerThanNeeded = shorter != std::end(kBlockSteps) &&
+                              *shorter >= row &&
+                              sumsWholeBatches(*shorter, longest);
+      if (longerThanNeeded || !sumsWholeBatches(blockSteps, longest))
+        continue;
+      for (uint32_t stages = kMostStages; stages >= fewest; --stages) {
+        StreamShape stream{blockSteps, stages, kChunkBytes};
+        DecodeShape shape = decodeShape(device, stream);
+        if (uint64_t(stages) * kChunkBytes < fewestRingBytes(shape))
+          break;
+        needed = sharedLayout(shape).total;
+        stagesNeeded = stages;
+        if (target.getSm() == 0 || needed <= target.getSharedBytes())
+          return stream;
+      }
     }
   }
   return device.emitError("the plan needs at least ")
          << needed << " bytes of shared memory a block, for a ring of "
-         << kFewestStages << " chunks and buffers of "
+         << stagesNeeded << " chunks and buffers of "
          << device.find<BoundsOp>().getBatch() << " rows, but "
          << target.getName() << " has " << target.getSharedBytes();
 }
 
-/// As many chunks as arrive at a slot in the time of a hand-over: that many
-/// must be on their way to keep the memory busy, and more only queue ahead of
-/// the hand-overs.
+/// Chunks that may be on their way to a slot: fewer leave the memory idle, more
+/// only queue ahead of the hand-overs.
 uint32_t PlanMemory::inFlight(uint32_t stages) {
+  return std::min(kInFlightBytes / kChunkBytes, stages);
+}
+
+/// SM cycles between two chunks of a slot when all slots stream.
+uint32_t PlanMemory::pace() {
   Target target = targetOf(getOperation().find<TargetOp>());
-  double perSlot = target.streamBytesPerSecond(target.smCount) / target.smCount;
-  double bytes = perSlot * target.handOverUs * 1e-6;
-  double chunks = std::min(bytes / kChunkBytes, double(kMostInFlight));
-  return std::clamp(uint32_t(chunks), kFewestInFlight, stages);
+  double rate = target.streamBytesPerSecond(target.smCount) * kPaceShare;
+  return uint32_t(kChunkBytes * double(target.smCount) / rate *
+                  target.clockMhz * 1e6);
 }
 
 /// On a GPU more than half of what a block can have, so that an SM never holds
@@ -109,7 +125,7 @@ void PlanMemory::addStream(const StreamShape &stream) {
   DeviceOp device = getOperation();
   OpBuilder b = OpBuilder::atBlockEnd(&device.getBody().front());
   StreamOp::create(b, device.getLoc(), stream.blockSteps, stream.ringStages,
-                   stream.chunkBytes, inFlight(stream.ringStages),
+                   stream.chunkBytes, inFlight(stream.ringStages), pace(),
                    sharedBytes(stream), (kWarps + 1) * 32);
 }
 

@@ -24,6 +24,13 @@ ModelConfig sizesOf(DeviceOp device) {
   return m;
 }
 
+uint32_t longestRow(DeviceOp device) {
+  uint32_t steps = 0;
+  for (MatrixOp matrix : device.getBody().front().getOps<MatrixOp>())
+    steps = std::max(steps, matrix.getSteps());
+  return steps;
+}
+
 /// Largest tile count of a slot in a matrix whose sums stay in shared memory.
 static uint32_t maxDownTiles(DeviceOp device) {
   int32_t most = 0;

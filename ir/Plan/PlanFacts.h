@@ -19,6 +19,8 @@ struct StreamShape {
 };
 /// What the sizes of buffers depend on. Slots must be assigned.
 DecodeShape decodeShape(DeviceOp device, const StreamShape &stream);
+/// k32 steps of the longest row of a matrix.
+uint32_t longestRow(DeviceOp device);
 
 /// Bytes of one entry of the KV cache: the CPU keeps float32.
 uint32_t kvElementBytes(DeviceOp device);

@@ -386,6 +386,18 @@ LogicalResult Verifier::stream() {
     return success();
   if (!assigned(device))
     return op.emitOpError("stands in a device whose slots are not assigned");
+  uint32_t longest = longestRow(device);
+  if (!sumsWholeBatches(op.getBlockSteps(), longest))
+    return op.emitOpError("has K blocks of ")
+           << op.getBlockSteps() << " steps, expected a multiple of "
+           << kBatchSteps * kWarps << " or at least the longest row's "
+           << longest;
+  uint64_t ring = uint64_t(op.getRingStages()) * op.getChunkBytes();
+  uint64_t awaited = fewestRingBytes(shapeWith(device, op));
+  if (ring < awaited)
+    return op.emitOpError("has a ring of ")
+           << ring << " bytes, but the kernel waits for " << awaited
+           << " at once";
   uint32_t needed = sharedLayout(shapeWith(device, op)).total;
   if (op.getSharedBytes() < needed)
     return op.emitOpError("has ")

@@ -138,6 +138,16 @@ constexpr uint32_t operandStride(const DecodeShape &s) {
   return s.blockSteps * kTileK + 32;
 }
 
+/// Bytes of the ring that a consumer waits for at once: the steps of a batch,
+/// which may begin inside a chunk, or the keys of a block of positions.
+constexpr uint64_t fewestRingBytes(const DecodeShape &s) {
+  uint64_t steps =
+      s.blockSteps < kBatchSteps * kWarps ? s.blockSteps : kBatchSteps * kWarps;
+  uint64_t batch = steps * kFragmentBytes + s.chunkBytes;
+  uint64_t keys = uint64_t(kKvPositions) * s.headDim * 2 * s.planes;
+  return batch > keys ? batch : keys;
+}
+
 constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   auto max = [](uint64_t a, uint64_t b) { return a > b ? a : b; };
   uint64_t at = 0;

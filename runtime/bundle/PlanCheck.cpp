@@ -15,6 +15,7 @@ using Wide = unsigned __int128;
 
 constexpr uint32_t kMaxSlots = 65536, kMaxRingStages = 1024,
                    kMaxSharedBytes = 1 << 20, kMaxThreads = 1024;
+constexpr uint32_t kMostPaceCycles = 1 << 24;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 56;
 /// What a bulk copy needs.
 constexpr uint64_t kExtentAlign = 16;
@@ -387,11 +388,20 @@ private:
   }
 
   absl::Status checkKernel() {
+    // Also on a CPU: it sums in the same order.
+    uint32_t longest = 0;
+    for (const PlanMatrix &matrix : p_.matrices)
+      longest = std::max(longest, matrix.steps);
+    if (!sumsWholeBatches(p_.blockSteps, longest))
+      return error("K block steps", absl::StrCat(p_.blockSteps),
+                   absl::StrCat("a multiple of ", kBatchSteps * kWarps,
+                                " or at least the longest row's ", longest));
     if (!hasKernel())
       return absl::OkStatus();
     for (absl::Status s :
          {range("ring stages", p_.ringStages, 1, kMaxRingStages),
           range("chunks in flight", p_.inFlightChunks, 1, p_.ringStages),
+          range("pace", p_.paceCycles, 0, kMostPaceCycles),
           range("chunk bytes", p_.chunkBytes, kFragmentBytes, kMaxSharedBytes),
           range("shared bytes", p_.sharedBytes, 1, kMaxSharedBytes),
           range("threads", p_.threads, 32 * kWarps, kMaxThreads)})
@@ -409,6 +419,10 @@ private:
           "shared bytes", absl::StrCat(p_.sharedBytes),
           absl::StrCat("room for ", queries, " bytes of a kv head's queries"));
     uint64_t ring = uint64_t(p_.ringStages) * p_.chunkBytes;
+    if (uint64_t needed = fewestRingBytes(decodeShape(m_, p_)); ring < needed)
+      return error("ring", absl::StrCat(ring, " bytes"),
+                   absl::StrCat("at least ", needed,
+                                ", which the kernel waits for at once"));
     if (ring > p_.sharedBytes)
       return error(
           "ring", absl::StrCat(ring, " bytes"),

@@ -85,6 +85,7 @@ private:
     plan_.ringStages = in_.u32();
     plan_.chunkBytes = in_.u32();
     plan_.inFlightChunks = in_.u32();
+    plan_.paceCycles = in_.u32();
     plan_.sharedBytes = in_.u32();
     plan_.threads = in_.u32();
     plan_.vectorsOffset = in_.u64();
@@ -215,7 +216,7 @@ void writeScalars(const PlanTables &p, ByteWriter &out) {
        {p.deviceIndex, p.deviceCount, p.slots, p.maxBatch, p.maxSeq,
         uint32_t(p.dtype), uint32_t(p.activations), uint32_t(p.smPolicy),
         uint32_t(p.bankPolicy), p.blockSteps, p.ringStages, p.chunkBytes,
-        p.inFlightChunks, p.sharedBytes, p.threads})
+        p.inFlightChunks, p.paceCycles, p.sharedBytes, p.threads})
     out.u32(v);
   for (uint64_t v : {p.vectorsOffset, p.vectorsLayerBytes, p.blobBytes,
                      p.arenaBytes, p.kvReserveBytes})

@@ -30,6 +30,9 @@ inline constexpr uint32_t kWarps = 16;
 /// Steps that a warp sums at a time. A K block is a multiple of kBatchSteps *
 /// kWarps steps, or no matrix has longer rows.
 inline constexpr uint32_t kBatchSteps = 4;
+constexpr bool sumsWholeBatches(uint32_t blockSteps, uint32_t longestRow) {
+  return blockSteps % (kBatchSteps * kWarps) == 0 || blockSteps >= longestRow;
+}
 /// Tiles whose accumulators a warp holds at once.
 inline constexpr uint32_t kGroupTiles = 8;
 

@@ -289,6 +289,12 @@ abi::DecodeParams CudaExecutor::baseParams(const BatchRequest &request) const {
   p.seed = request.seed;
   p.writeLogits = request.onLogits ? 1 : 0;
   p.watchdogMicroseconds = kWatchdogMicroseconds;
+  p.inFlightChunks = plan_.inFlightChunks;
+  p.paceCycles = plan_.paceCycles;
+  if (const char *e = std::getenv("XPACE"))
+    p.paceCycles = atoi(e);
+  if (const char *e = std::getenv("XFLIGHT"))
+    p.inFlightChunks = atoi(e);
   return p;
 }
 

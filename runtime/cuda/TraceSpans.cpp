@@ -70,11 +70,14 @@ private:
     TraceSpan &span = spans_.back();
     bool ready = entry.point == uint8_t(TracePoint::kReady);
     if (span.layer != entry.layer || span.phase != entry.phase ||
-        (ready ? ready_ : entry.point != uint8_t(TracePoint::kEnd)))
+        (!ready && entry.point != uint8_t(TracePoint::kEnd)))
       return false;
-    (ready ? span.ready : span.end) = at;
-    ready_ = ready;
-    open_ = ready;
+    // A phase of several parts waits for each; the first wait is shown.
+    if (ready && !ready_)
+      span.ready = at;
+    if (!ready)
+      span.end = at;
+    ready_ = open_ = ready;
     return true;
   }
 

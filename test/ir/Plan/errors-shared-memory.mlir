@@ -16,7 +16,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has K blocks of 24 steps, expected a multiple of 16}}
-  plan.stream block_steps 24 stages 12 chunk 16384 in_flight 4 shared 210688 threads 544
+  plan.stream block_steps 24 stages 12 chunk 16384 in_flight 4 pace 800 shared 210688 threads 544
 }
 
 // -----
@@ -35,7 +35,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has chunks of 1000 bytes, expected a multiple of 512}}
-  plan.stream block_steps 16 stages 12 chunk 1000 in_flight 4 shared 210688 threads 544
+  plan.stream block_steps 16 stages 12 chunk 1000 in_flight 4 pace 800 shared 210688 threads 544
 }
 
 // -----
@@ -54,7 +54,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has 13 chunks in flight, expected 1 to the ring's 12}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 13 shared 210688 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 13 pace 800 shared 210688 threads 544
 }
 
 // -----
@@ -73,7 +73,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has blocks of 512 threads, expected 544 (16 consumer warps and a producer)}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 shared 210688 threads 512
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 210688 threads 512
 }
 
 // -----
@@ -92,7 +92,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has 200000 bytes of shared memory a block, but the ring and buffers need 210688}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 shared 200000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 200000 threads 544
 }
 
 // -----
@@ -111,7 +111,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{needs 210688 bytes of shared memory a block, but two has 200000}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 shared 210688 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 210688 threads 544
 }
 
 // -----
@@ -122,5 +122,5 @@ plan.device @decode of @main rank 0 of 1 {
   plan.bounds batch 1 seq 64 dtype bf16 activations single
   plan.experts total 2 groups 2 kept [0, 1] reached [0, 1]
   // expected-error @below {{stands in a device whose slots are not assigned}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 shared 210688 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 210688 threads 544
 }
