@@ -179,13 +179,14 @@ template <class B> struct AttentionScratch {
   static constexpr uint32_t kHeadDim = B::Model::kHeadDim,
                             kGroup = B::Model::kHeads / B::Model::kKvHeads,
                             kParts = attentionParts(kHeadDim);
-  float *newKey;   // [dh]: of the position that this step computes, which is
-                   // not in the cache yet for other slots
-  float *newValue; // [dh]
-  float *queries;  // [group][dh]
-  float *outputs;  // [part][group][dh]
-  float *weights;  // [64][group]: scores, then their exponentials
-  float *sums;     // [part][group]
+  float *newKey;     // [dh]: of the position that this step computes, which is
+                     // not in the cache yet for other slots
+  float *newValue;   // [dh]
+  float *queries;    // [group][dh]
+  float *outputs;    // [part][group][dh]
+  float *weights;    // [64][group]: scores, then their exponentials
+  float *newWeights; // [group]: of the new position
+  float *sums;       // [part][group]
 
   GROK_DEVICE static AttentionScratch of(B &block) {
     AttentionScratch s;
@@ -194,7 +195,8 @@ template <class B> struct AttentionScratch {
     s.queries = s.newValue + kHeadDim;
     s.outputs = s.queries + kGroup * kHeadDim;
     s.weights = s.outputs + kParts * kGroup * kHeadDim;
-    s.sums = s.weights + kKvPositions * kGroup;
+    s.newWeights = s.weights + kKvPositions * kGroup;
+    s.sums = s.newWeights + kGroup;
     return s;
   }
 };
@@ -208,13 +210,21 @@ template <class M> GROK_DEVICE float attentionTemperature(uint32_t position) {
   return 1;
 }
 
-/// Scores of `count` positions, of which `cached` are keys in the ring and the
-/// last may be the new one, for every query head of the group: e^score where
-/// scores are bounded. 8 threads a position; 0 past the end (or -infinity).
+/// From a scaled dot product to what is stored of a score: e^score where scores
+/// are bounded.
+template <class M>
+GROK_DEVICE float attentionWeight(float dot, float temperature) {
+  float score =
+      softCap(dot * M::kAttentionScale, M::kAttentionCap) * temperature;
+  return kBoundedScores<M> ? exp(score) : score;
+}
+
+/// Weights (or scores) of the `cached` keys in the ring for every query head of
+/// the group, 8 threads a position; 0 (or -infinity) for the others of the 64.
 template <class B>
-GROK_DEVICE void attentionScores(B &block, RingReader<B> &ring,
-                                 AttentionScratch<B> &scratch, uint32_t cached,
-                                 uint32_t count, float temperature) {
+GROK_DEVICE void cachedWeights(B &block, RingReader<B> &ring,
+                               AttentionScratch<B> &scratch, uint32_t cached,
+                               float temperature) {
   using M = typename B::Model;
   using Kv = KvElement<M, typename B::Plan>;
   constexpr uint32_t kHeadDim = M::kHeadDim,
@@ -223,24 +233,20 @@ GROK_DEVICE void attentionScores(B &block, RingReader<B> &ring,
   constexpr uint32_t kVector = kHeadDim % 8 == 0 ? 16 / Kv::kBytes : 2;
   constexpr uint32_t kVectors = (kHeadDim + 8 * kVector - 1) / (8 * kVector);
   const uint32_t p = block.tid / 8, part = block.tid % 8;
+  const bool there = p < cached;
   // Four heads at a time: their sums fit the registers.
 #pragma unroll 1
   for (uint32_t g0 = 0; g0 < kGroup; g0 += 4) {
     constexpr uint32_t kHeads = kGroup < 4 ? kGroup : 4;
     float dot[kHeads] = {};
-#pragma unroll 1
+#pragma unroll kVectors <= 2 ? kVectors : 1
     for (uint32_t j = 0; j < kVectors; ++j) {
       uint32_t at = (part + 8 * j) * kVector;
-      if (p >= count || at >= kHeadDim)
+      if (!there || at >= kHeadDim)
         break;
       float key[kVector];
-      if (p < cached)
-        Kv::template load<kVector>(
-            ring.address(block, (p * kHeadDim + at) * Kv::kBytes), key);
-      else
-#pragma unroll
-        for (uint32_t i = 0; i < kVector; ++i)
-          key[i] = scratch.newKey[at + i];
+      Kv::template load<kVector>(
+          ring.address(block, (p * kHeadDim + at) * Kv::kBytes), key);
 #pragma unroll
       for (uint32_t g = 0; g < kHeads; ++g) {
         uint32_t head = g0 + g < kGroup ? g0 + g : kGroup - 1;
@@ -259,28 +265,49 @@ GROK_DEVICE void attentionScores(B &block, RingReader<B> &ring,
         sum += ptx::shuffleXor(sum, m);
       mine = part == g ? sum : mine;
     }
-    if (part < kHeads && g0 + part < kGroup) {
-      float score =
-          softCap(mine * M::kAttentionScale, M::kAttentionCap) * temperature;
-      float &to = scratch.weights[p * kGroup + g0 + part];
-      if constexpr (kBoundedScores<M>)
-        to = p < count ? exp(score) : 0.0f;
-      else
-        to = p < count ? score : kNegativeInfinity;
-    }
+    if (part < kHeads && g0 + part < kGroup)
+      scratch.weights[p * kGroup + g0 + part] =
+          there ? attentionWeight<M>(mine, temperature)
+                : (kBoundedScores<M> ? 0.0f : kNegativeInfinity);
+  }
+}
+
+/// The same of the new key: a warp a head, taken from the last warps, which
+/// have the least to do while few keys are cached.
+template <class B>
+GROK_DEVICE void newWeight(B &block, AttentionScratch<B> &scratch,
+                           float temperature) {
+  using M = typename B::Model;
+  constexpr uint32_t kHeadDim = M::kHeadDim,
+                     kGroup = AttentionScratch<B>::kGroup;
+#pragma unroll 1
+  for (uint32_t g = kWarps - 1 - block.warp(); g < kGroup; g += kWarps) {
+    float dot = 0;
+#pragma unroll
+    for (uint32_t d = 0; d < kHeadDim; d += 32)
+      if (d + block.lane() < kHeadDim)
+        dot = ptx::fma(scratch.queries[g * kHeadDim + d + block.lane()],
+                       scratch.newKey[d + block.lane()], dot);
+#pragma unroll
+    for (uint32_t m = 16; m; m >>= 1)
+      dot += ptx::shuffleXor(dot, m);
+    if (block.lane() == 0)
+      scratch.newWeights[g] = attentionWeight<M>(dot, temperature);
   }
 }
 
 /// Scores to e^(score - largest), a warp a head; the largest is handed over.
 template <class B>
 GROK_DEVICE void relativeWeights(B &block, AttentionScratch<B> &scratch,
-                                 uint32_t b, uint32_t kvHead,
-                                 uint32_t kvBlock) {
+                                 uint64_t *words, uint64_t wordsOfHead,
+                                 bool newest) {
   constexpr uint32_t kGroup = AttentionScratch<B>::kGroup;
   for (uint32_t g = block.warp(); g < kGroup; g += kWarps) {
     float &first = scratch.weights[block.lane() * kGroup + g],
-          &second = scratch.weights[(block.lane() + 32) * kGroup + g];
+          &second = scratch.weights[(block.lane() + 32) * kGroup + g],
+          &last = scratch.newWeights[g];
     float top = first > second ? first : second;
+    top = newest && last > top ? last : top;
 #pragma unroll
     for (uint32_t m = 16; m; m >>= 1) {
       float other = ptx::shuffleXor(top, m);
@@ -288,45 +315,54 @@ GROK_DEVICE void relativeWeights(B &block, AttentionScratch<B> &scratch,
     }
     first = exp(first - top);
     second = exp(second - top);
-    if (block.lane() == 0)
-      publish(partialWords(block, b, kvHead * kGroup + g, kvBlock) + 1, top,
-              block.epoch());
+    ptx::warpSync();
+    if (block.lane() == 0) {
+      last = exp(last - top);
+      publish(words + g * wordsOfHead + 1, top, block.epoch());
+    }
   }
   block.sync();
 }
 
 /// Weighted sums of the values and sums of the weights, by groups of threads:
-/// group i takes positions i, i + parts, ...; a thread takes two dimensions.
+/// group i takes cached positions i, i + parts, ..., the first group also the
+/// new one; a thread takes two dimensions.
 template <class B>
 GROK_DEVICE void attentionOutputs(B &block, RingReader<B> &ring,
                                   AttentionScratch<B> &scratch, uint32_t cached,
-                                  uint32_t count) {
+                                  bool newest) {
   using Scratch = AttentionScratch<B>;
   using Kv = KvElement<typename B::Model, typename B::Plan>;
   constexpr uint32_t kHeadDim = Scratch::kHeadDim, kGroup = Scratch::kGroup;
+  constexpr uint32_t kTogether = kGroup <= 4 ? 4 : 2;
   const uint32_t d = block.tid % (kHeadDim / 2) * 2,
                  part = block.tid / (kHeadDim / 2);
   if (part >= Scratch::kParts)
     return;
   float out[kGroup][2] = {}, sum[kGroup] = {};
-#pragma unroll 1
-  for (uint32_t p = part; p < count; p += Scratch::kParts) {
-    float v[2];
-    if (p < cached)
-      Kv::template load<2>(ring.address(block, (p * kHeadDim + d) * Kv::kBytes),
-                           v);
-    else {
-      v[0] = scratch.newValue[d];
-      v[1] = scratch.newValue[d + 1];
-    }
+  auto add = [&](const float (&v)[2], const float *weights) {
 #pragma unroll
     for (uint32_t g = 0; g < kGroup; ++g) {
-      float weight = scratch.weights[p * kGroup + g];
-      out[g][0] = ptx::fma(weight, v[0], out[g][0]);
-      out[g][1] = ptx::fma(weight, v[1], out[g][1]);
-      sum[g] += weight;
+      out[g][0] = ptx::fma(weights[g], v[0], out[g][0]);
+      out[g][1] = ptx::fma(weights[g], v[1], out[g][1]);
+      sum[g] += weights[g];
     }
+  };
+#pragma unroll 1
+  for (uint32_t p0 = part; p0 < cached; p0 += kTogether * Scratch::kParts) {
+    float v[kTogether][2];
+#pragma unroll
+    for (uint32_t j = 0; j < kTogether; ++j)
+      if (uint32_t p = p0 + j * Scratch::kParts; p < cached)
+        Kv::template load<2>(
+            ring.address(block, (p * kHeadDim + d) * Kv::kBytes), v[j]);
+#pragma unroll
+    for (uint32_t j = 0; j < kTogether; ++j)
+      if (uint32_t p = p0 + j * Scratch::kParts; p < cached)
+        add(v[j], scratch.weights + p * kGroup);
   }
+  if (newest && part == 0)
+    add({scratch.newValue[d], scratch.newValue[d + 1]}, scratch.newWeights);
 #pragma unroll
   for (uint32_t g = 0; g < kGroup; ++g) {
     float *to = scratch.outputs + (part * kGroup + g) * kHeadDim + d;
@@ -347,7 +383,6 @@ GROK_DEVICE void attentionTask(B &block, RingReader<B> &ring, uint32_t b,
   constexpr uint32_t kHeadDim = Scratch::kHeadDim, kGroup = Scratch::kGroup;
   const uint32_t position = block.position(b), bytes = kvStreamBytes<B>(cached);
   const bool newest = kvBlock == position / kKvPositions;
-  const uint32_t count = newest ? cached + 1 : cached;
   Scratch scratch = Scratch::of(block);
   const uint64_t *query = queryWords(block, b) + kvHead * kGroup * kHeadDim;
   const uint64_t *key = newKvWords(block, b) + kvHead * kHeadDim;
@@ -368,20 +403,24 @@ GROK_DEVICE void attentionTask(B &block, RingReader<B> &ring, uint32_t b,
   ring.await(block, bytes, Phase::kAttention);
   block.sync();
   trace(block, Phase::kAttention, TracePoint::kReady);
-  attentionScores(block, ring, scratch, cached, count,
-                  attentionTemperature<typename B::Model>(position));
+  const float temperature = attentionTemperature<typename B::Model>(position);
+  cachedWeights(block, ring, scratch, cached, temperature);
+  if (newest)
+    newWeight(block, scratch, temperature);
   ring.advance(block, bytes);
   ring.finish(block);
   ring.await(block, bytes, Phase::kAttention);
   block.sync();
-  block.beginPhase();
+  // Words of the group's first head; the next heads' follow.
+  uint64_t *words = partialWords(block, b, kvHead * kGroup, kvBlock);
+  constexpr uint64_t kHeadWords =
+      uint64_t(B::kShape.kvBlocks()) * (kHeadDim + 2);
   if constexpr (!kBoundedScores<typename B::Model>)
-    relativeWeights(block, scratch, b, kvHead, kvBlock);
-  attentionOutputs(block, ring, scratch, cached, count);
+    relativeWeights(block, scratch, words, kHeadWords, newest);
+  attentionOutputs(block, ring, scratch, cached, newest);
   ring.advance(block, bytes);
   ring.finish(block);
   block.sync();
-  block.beginPhase();
   for (uint32_t i = block.tid; i < kGroup * kHeadDim; i += kConsumers) {
     uint32_t g = i / kHeadDim, d = i % kHeadDim;
     float out = 0, sum = 0;
@@ -390,10 +429,9 @@ GROK_DEVICE void attentionTask(B &block, RingReader<B> &ring, uint32_t b,
       out += scratch.outputs[part * kGroup * kHeadDim + i];
       sum += scratch.sums[part * kGroup + g];
     }
-    uint64_t *words = partialWords(block, b, kvHead * kGroup + g, kvBlock);
-    publish(words + 2 + d, out, block.epoch());
+    publish(words + g * kHeadWords + 2 + d, out, block.epoch());
     if (d == 0)
-      publish(words, sum, block.epoch());
+      publish(words + g * kHeadWords, sum, block.epoch());
   }
 }
 

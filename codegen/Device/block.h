@@ -98,6 +98,7 @@ template <class Plan> struct Control {
   uint32_t slot;
   uint32_t experts;    // used so far in this step, summed over the layers
   uint32_t traceCount; // entries written
+  abi::TracePoint tracePoint; // the last one's
 };
 
 template <class M, class P> struct Block {
@@ -130,6 +131,10 @@ template <class M, class P> struct Block {
     return *(volatile uint32_t *)&control().active;
   }
   GROK_DEVICE uint8_t *shared() { return (uint8_t *)grokShared; }
+  /// 32-bit address in the shared window, for instructions that want one.
+  GROK_DEVICE static uint32_t sharedAddress(uint32_t offset) {
+    return uint32_t((__UINTPTR_TYPE__)grokShared) + offset;
+  }
   GROK_DEVICE Control<P> &control() {
     return *(Control<P> *)(shared() + kShared.routing);
   }
@@ -254,14 +259,19 @@ GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
   block.sync();
 }
 
-/// In a kernel compiled for tracing, notes when thread 0 came by; `ahead`: the
-/// phase is one of the next layer.
+/// In a kernel compiled for tracing, notes when thread 0 came by; of a phase
+/// that waits several times, the first. `ahead`: the phase is one of the next
+/// layer.
 template <class B>
 GROK_DEVICE void trace(B &block, Phase phase, abi::TracePoint point,
                        uint32_t ahead = 0) {
   if constexpr (B::Plan::kTrace) {
     uint32_t &count = block.control().traceCount;
-    if (block.tid == 0 && count < block.params.traceEntries)
+    auto &last = block.control().tracePoint;
+    bool again = point == abi::TracePoint::kReady && last == point;
+    if (block.tid == 0)
+      last = point;
+    if (block.tid == 0 && !again && count < block.params.traceEntries)
       block.params.trace[uint64_t(block.slot()) * block.params.traceEntries +
                          count++] = {ptx::globaltimer(), ptx::clock(),
                                      uint16_t(block.layer() + ahead),

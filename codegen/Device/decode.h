@@ -147,7 +147,7 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
     finishLayer(block);
     ++block.layers;
   }
-  block.beginPhase();
+  fenceStep(block);
   if (!needHead)
     return {kNegativeInfinity, kNoToken};
   Candidate best = headPhase(block, ring);

@@ -93,17 +93,25 @@ GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
   return best;
 }
 
-/// Hands this slot's best candidates over, and with them everything it stored
-/// in this step (KV entries, logits): the fence before the words and the one
-/// after reading them order the step before the next one, once a step.
-template <class B>
-GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
-  uint32_t rows = block.params.rows;
-  Candidate *all = (Candidate *)block.scratch();
+/// Orders everything that the slot stored in this step (KV entries) before the
+/// candidate words that the same threads will write. The fence waits for
+/// traffic in flight, so it comes at the start of the head, which the ring
+/// carries across the wait.
+template <class B> GROK_DEVICE void fenceStep(B &block) {
   // The newest KV entries, written by ordinary stores, will be read by bulk
   // copies.
   if constexpr (B::Plan::kSm >= 90)
     ptx::fenceAsyncProxy();
+  block.sync();
+  if (block.warp() < block.params.rows && block.lane() < 2)
+    ptx::fenceGpu();
+}
+
+/// Hands this slot's best candidates over.
+template <class B>
+GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
+  uint32_t rows = block.params.rows;
+  Candidate *all = (Candidate *)block.scratch();
   block.sync();
   all[block.tid] = mine;
   block.sync();
@@ -115,7 +123,6 @@ GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
       best = all[t];
   best = bestOfWarp(best);
   if (block.lane() < 2) {
-    ptx::fenceGpu();
     uint32_t payload = block.lane() == 0
                            ? __builtin_bit_cast(uint32_t, best.score)
                            : uint32_t(best.id);
@@ -126,17 +133,23 @@ GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
 
 /// The best token of every row over all slots goes to control().token.
 template <class B> GROK_DEVICE void chooseTokens(B &block) {
-  using P = typename B::Plan;
+  constexpr uint32_t kSlots = B::Plan::kSlots;
   if (block.warp() < block.params.rows) {
     Candidate best{kNegativeInfinity, kNoToken};
-    for (uint32_t s = block.lane(); s < P::kSlots; s += 32) {
-      const uint64_t *words = candidateWords(block, s, block.warp());
-      Candidate c;
-      c.score = await(block, words, block.epoch(), Phase::kHead);
-      c.id = int32_t(__builtin_bit_cast(
-          uint32_t, await(block, words + 1, block.epoch(), Phase::kHead)));
-      if (c.better(best))
-        best = c;
+    constexpr uint32_t kTogether = 5; // slots that a lane asks for at once
+    for (uint32_t first = 0; first < kSlots; first += 32 * kTogether) {
+      uint32_t payload[kTogether * 2]; // score, id
+      awaitMany(block, block.tid, Phase::kHead, payload, [&](uint32_t i) {
+        uint32_t j = i / kConsumers, s = first + j / 2 * 32 + block.lane();
+        return Word{candidateWords(block, s, block.warp()) + j % 2, s < kSlots};
+      });
+#pragma unroll
+      for (uint32_t j = 0; j < kTogether; ++j) {
+        Candidate c{__builtin_bit_cast(float, payload[2 * j]),
+                    int32_t(payload[2 * j + 1])};
+        if (first + j * 32 + block.lane() < kSlots && c.better(best))
+          best = c;
+      }
     }
     best = bestOfWarp(best);
     if (block.lane() == 0)

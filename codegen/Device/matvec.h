@@ -127,7 +127,7 @@ template <class B> struct WarpProduct {
   GROK_DEVICE Operands operands(uint32_t first) const {
     constexpr uint32_t kStride = Operand<B>::kStride;
     uint32_t row = block.lane() / 4;
-    uint32_t address = ptx::sharedAddress(block.shared() + B::kShared.operand) +
+    uint32_t address = block.sharedAddress(B::kShared.operand) +
                        (row * kStride + block.lane() % 4 * 8) * 2;
     Operands x{};
 #pragma unroll
@@ -200,7 +200,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
     block.beginPhase();
     const uint32_t row = block.lane() / 4;
     const uint32_t sums =
-        ptx::sharedAddress(block.scratch()) +
+        block.sharedAddress(B::kShared.scratch) +
         ((block.warp() * rows + row) * kTileRows + block.lane() % 4 * 2) *
             4; // [tile][warp][row][8]
     for (uint32_t k0 = 0; k0 < steps; k0 += Plan::kBlockSteps) {
@@ -249,7 +249,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
     uint32_t tile = block.tid / perTile, inTile = block.tid % perTile;
     float sum = 0;
     if (tile < tiles) {
-      uint32_t in = ptx::sharedAddress(block.scratch()) +
+      uint32_t in = block.sharedAddress(B::kShared.scratch) +
                     (tile * kWarps * perTile + inTile) * 4;
 #pragma unroll
       for (uint32_t w = 0; w < kWarps; ++w)

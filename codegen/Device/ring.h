@@ -27,7 +27,7 @@ template <class B> struct RingBarriers {
   GROK_DEVICE uint32_t taken() const { return base + 16 * kStages + 8; }
 
   static GROK_DEVICE RingBarriers of(B &block) {
-    return {ptx::sharedAddress(block.shared() + B::kShared.barriers)};
+    return {block.sharedAddress(B::kShared.barriers)};
   }
 
   /// By one thread, before anyone waits.
@@ -44,59 +44,65 @@ template <class B> struct RingBarriers {
 };
 
 /// The consumer side; one per warp. It stands at a place in the stream, from
-/// which it looks ahead and which it moves on.
+/// which it looks ahead and which it moves on. Lane i speaks for the i-th chunk
+/// from there: a warp waits for several, and gives several back, at once.
 template <class B> struct RingReader {
   using Plan = typename B::Plan;
   static constexpr uint32_t kChunk = Plan::kChunkBytes;
   static constexpr uint32_t kBytes = kChunk * Plan::kRingStages;
 
-  uint32_t stage = 0;  // of the chunk that the place is in
-  uint32_t parity = 0; // of that stage's use
-  uint32_t at = 0;     // byte in it
-  uint32_t ready = 0;  // chunks, from that one on, that have landed
+  uint32_t place = 0;  // byte of the ring
+  uint32_t parity = 0; // of the current use of the stage that it lies in
 
   /// Waits for the next `bytes` of the current extent; together with what comes
-  /// before them in their first chunk they fit the ring.
+  /// before them in their first chunk they fit the ring, and 32 chunks.
   GROK_DEVICE void await(B &block, uint32_t bytes, Phase phase) {
-    uint32_t needed = (at + bytes + kChunk - 1) / kChunk;
-    for (; ready < needed; ++ready) {
-      bool wraps = stage + ready >= Plan::kRingStages;
-      uint32_t s = wraps ? stage + ready - Plan::kRingStages : stage + ready;
-      waitBarrier(block, RingBarriers<B>::of(block).full(s),
+    uint32_t first = place / kChunk;
+    if (block.lane() < (place % kChunk + bytes + kChunk - 1) / kChunk) {
+      uint32_t stage = first + block.lane();
+      bool wraps = stage >= Plan::kRingStages;
+      waitBarrier(block,
+                  RingBarriers<B>::of(block).full(
+                      wraps ? stage - Plan::kRingStages : stage),
                   wraps ? parity ^ 1 : parity, phase);
     }
+    ptx::warpSync();
   }
 
   /// Shared address of the byte `offset` bytes ahead, which has been awaited.
   GROK_DEVICE uint32_t address(B &block, uint32_t offset) const {
-    uint32_t place = stage * kChunk + at + offset;
-    return ptx::sharedAddress(block.shared() + B::kShared.ring) +
-           (place >= kBytes ? place - kBytes : place);
+    uint32_t at = place + offset;
+    return block.sharedAddress(B::kShared.ring) +
+           (at >= kBytes ? at - kBytes : at);
   }
 
   /// Moves on by `bytes`, which have been awaited and read by every lane.
   GROK_DEVICE void advance(B &block, uint32_t bytes) {
-    for (at += bytes; at >= kChunk; at -= kChunk)
-      release(block);
+    uint32_t end = place + bytes;
+    release(block, end / kChunk - place / kChunk);
+    moveTo(end);
   }
 
   /// The current extent has been read; the next one begins with a chunk.
   GROK_DEVICE void finish(B &block) {
-    if (at > 0)
-      release(block);
-    at = 0;
+    uint32_t end = (place + kChunk - 1) / kChunk * kChunk;
+    release(block, end / kChunk - place / kChunk);
+    moveTo(end);
   }
 
 private:
-  GROK_DEVICE void release(B &block) {
+  GROK_DEVICE void release(B &block, uint32_t chunks) {
     ptx::warpSync(); // every lane has read its part
-    if (block.lane() == 0)
-      ptx::mbarrierArrive(RingBarriers<B>::of(block).empty(stage));
-    --ready;
-    if (++stage == Plan::kRingStages) {
-      stage = 0;
-      parity ^= 1;
+    if (block.lane() < chunks) {
+      uint32_t stage = place / kChunk + block.lane();
+      ptx::mbarrierArrive(RingBarriers<B>::of(block).empty(
+          stage >= Plan::kRingStages ? stage - Plan::kRingStages : stage));
     }
+  }
+  GROK_DEVICE void moveTo(uint32_t end) {
+    bool wraps = end >= kBytes;
+    place = wraps ? end - kBytes : end;
+    parity ^= wraps ? 1 : 0;
   }
 };
 
@@ -107,22 +113,35 @@ struct Pace {
 };
 
 /// The producer side: the whole warp runs it, in the order in which the
-/// consumers take extents.
+/// consumers take extents. It is one warp against the whole memory: a chunk of
+/// 8 KiB is due every 450 cycles on an H200, so that its loop counts stages up
+/// instead of dividing.
 template <class B> struct RingWriter {
   using Plan = typename B::Plan;
-  static constexpr uint32_t kStages = Plan::kRingStages;
+  static constexpr uint32_t kChunk = Plan::kChunkBytes;
+
+  /// A place among the stages, with the parity of its current use.
+  struct Stage {
+    uint32_t index = 0, parity = 0;
+    GROK_DEVICE void advance() {
+      bool wraps = ++index == Plan::kRingStages;
+      index = wraps ? 0 : index;
+      parity ^= wraps ? 1 : 0;
+    }
+  };
 
   RingBarriers<B> barriers;
-  uint32_t data;
   Pace pace;
-  uint32_t issued = 0; // chunks
+  Stage next;          // to be filled
+  Stage landing;       // the oldest whose bytes may still be on their way
+  uint32_t flying = 0; // stages from there on
   uint32_t due = 0;    // cycle before which the next chunk is not issued
   bool stopped = false;
 
   static GROK_DEVICE RingWriter of(B &block, Pace pace) {
-    return {RingBarriers<B>::of(block),
-            ptx::sharedAddress(block.shared() + B::kShared.ring), pace, 0,
-            ptx::clock()};
+    RingWriter writer{RingBarriers<B>::of(block), pace, {}, {}};
+    writer.due = ptx::clock();
+    return writer;
   }
 
   /// Waits for a barrier unless the consumers have left.
@@ -137,63 +156,74 @@ template <class B> struct RingWriter {
 
   /// Streams `bytes` (a multiple of 16) from `source`.
   GROK_DEVICE void push(B &block, const uint8_t *source, uint64_t bytes) {
-    for (uint64_t at = 0; at < bytes && !stopped; at += Plan::kChunkBytes) {
-      uint32_t stage = issued % kStages, use = issued / kStages;
-      if (use > 0)
-        wait(block, barriers.empty(stage), (use - 1) & 1);
+    while (bytes > 0) {
+      // A stage that was never filled counts as given back.
+      wait(block, barriers.empty(next.index), next.parity ^ 1);
       // Pacing: bytes in flight, apart from the ring's size, decide how long
       // hand-overs queue behind the stream, and bursts after a wait queue most.
-      if (pace.inFlight < kStages && issued >= pace.inFlight) {
-        uint32_t earlier = issued - pace.inFlight;
-        wait(block, barriers.full(earlier % kStages), earlier / kStages & 1);
+      if (flying == pace.inFlight) {
+        wait(block, barriers.full(landing.index), landing.parity);
+        landing.advance();
+        --flying;
       }
       if (stopped)
         return;
-      uint64_t left = bytes - at;
-      uint32_t size =
-          left < Plan::kChunkBytes ? uint32_t(left) : Plan::kChunkBytes;
+      uint32_t size = bytes < kChunk ? uint32_t(bytes) : kChunk;
       awaitTurn(size);
-      copy(block, stage, source + at, size);
-      ++issued;
+      copy(block, source, size);
+      next.advance();
+      ++flying;
+      source += size;
+      bytes -= size;
     }
   }
 
   /// Waits until everything issued has landed: shared memory must not be
   /// written after the block has gone.
   GROK_DEVICE void drain() {
-    uint32_t first = issued > kStages ? issued - kStages : 0;
-    for (uint32_t c = first; c < issued; ++c)
-      while (!ptx::mbarrierTest<Plan::kSm>(barriers.full(c % kStages),
-                                           c / kStages & 1)) {
+    for (; flying > 0; --flying) {
+      while (!ptx::mbarrierTest<Plan::kSm>(barriers.full(landing.index),
+                                           landing.parity)) {
       }
+      landing.advance();
+    }
   }
 
 private:
   /// Spaces chunks evenly. A little lateness is made up for, so that the mean
   /// rate holds; a long wait is not followed by a burst.
   GROK_DEVICE void awaitTurn(uint32_t bytes) {
+    if (pace.cycles == 0)
+      return;
     uint32_t now = ptx::clock();
     while (int32_t(due - now) > 0)
       now = ptx::clock();
     uint32_t most = 2 * pace.cycles;
-    due = (now - due > most ? now - most : due) +
-          pace.cycles * bytes / Plan::kChunkBytes;
+    due = (now - due > most ? now - most : due) + pace.cycles * bytes / kChunk;
   }
 
-  GROK_DEVICE void copy(B &block, uint32_t stage, const uint8_t *source,
-                        uint32_t bytes) {
-    uint32_t target = data + stage * Plan::kChunkBytes;
+  GROK_DEVICE void copy(B &block, const uint8_t *source, uint32_t bytes) {
+    uint32_t target =
+        block.sharedAddress(B::kShared.ring) + next.index * kChunk;
     if constexpr (Plan::kSm >= 90) {
       if (block.lane() == 0) {
-        ptx::mbarrierExpect(barriers.full(stage), bytes);
-        ptx::bulkCopy(target, source, bytes, barriers.full(stage));
+        ptx::mbarrierExpect(barriers.full(next.index), bytes);
+        ptx::bulkCopy(target, source, bytes, barriers.full(next.index));
       }
+      return;
+    }
+    target += block.lane() * 16;
+    source += block.lane() * 16;
+    if (bytes == kChunk) {
+#pragma unroll
+      for (uint32_t at = 0; at < kChunk; at += 512)
+        ptx::copyAsync16(target + at, source + at);
     } else {
 #pragma unroll 1
-      for (uint32_t at = block.lane() * 16; at < bytes; at += 512)
+      for (uint32_t at = 0; at + block.lane() * 16 < bytes; at += 512)
         ptx::copyAsync16(target + at, source + at);
-      ptx::copyAsyncArrive(barriers.full(stage));
     }
+    ptx::copyAsyncArrive(barriers.full(next.index));
   }
 };
 

@@ -161,14 +161,20 @@ void DeviceBuilder::edges() {
   uint64_t kv = rows * 2 * model.numKvHeads * model.headDim;
   uint64_t partials = rows * model.numHeads * ceilDiv(bounds.seq, kKvBlock) *
                       (model.headDim + 2);
-  uint64_t act = rows * (uint64_t(model.expertsPerToken) * model.expertWidth +
-                         model.denseWidth);
+  // What becomes an operand crosses in the operand's form.
+  DecodeShape shape{};
+  shape.expertsPerToken = model.expertsPerToken;
+  shape.expertWidth = model.expertWidth;
+  shape.denseWidth = model.denseWidth;
+  shape.planes = bounds.activations == Activations::kSplit ? 2 : 1;
+  uint64_t merged = rows * shape.operandWords(model.numHeads * model.headDim);
+  uint64_t act = rows * shape.actWords();
   edge(PhaseKind::Qkv, PhaseKind::Attention, "q", attn);
   edge(PhaseKind::Qkv, PhaseKind::Attention, "kv_new", kv);
   edge(PhaseKind::Qkv, PhaseKind::Attention, "kv", kv, EdgeScope::NextStep,
        EdgeSync::StepFence);
   edge(PhaseKind::Attention, PhaseKind::Merge, "partials", partials);
-  edge(PhaseKind::Merge, PhaseKind::AttnOut, "attn", attn);
+  edge(PhaseKind::Merge, PhaseKind::AttnOut, "attn", merged);
   if (model.hash) {
     edge(PhaseKind::AttnOut, PhaseKind::GateUp, "y_attn", hidden);
   } else {

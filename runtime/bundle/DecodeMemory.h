@@ -168,7 +168,7 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   uint64_t sums = uint64_t(kGroupTiles) * kWarps * s.maxBatch * kTileRows * 4;
   uint64_t attention =
       uint64_t(2 * s.headDim +
-               s.headsPerKv() * (s.headDim + kKvPositions +
+               s.headsPerKv() * (s.headDim + kKvPositions + 1 +
                                  attentionParts(s.headDim) * (s.headDim + 1))) *
       4;
   uint64_t merge = uint64_t(kWarps) * 32 * 3 * 4; // a partial sum a thread

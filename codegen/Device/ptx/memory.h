@@ -93,15 +93,6 @@ GROK_DEVICE void storeReleaseSystem(uint32_t *p, uint32_t v) {
 /// layer.
 GROK_DEVICE void fenceGpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
-/// 32-bit address in the shared window, for instructions that want one.
-GROK_DEVICE uint32_t sharedAddress(const void *p) {
-  uint32_t r;
-  asm("{\n.reg .u64 t;\ncvta.to.shared.u64 t, %1;\ncvt.u32.u64 %0, t;\n}"
-      : "=r"(r)
-      : "l"(p));
-  return r;
-}
-
 GROK_DEVICE U4 loadShared16(uint32_t address) {
   U4 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
