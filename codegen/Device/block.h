@@ -208,14 +208,16 @@ template <class B> GROK_DEVICE void reportFailure(B &block) {
 
 inline constexpr uint32_t kPollsBetweenChecks = 256;
 
-/// Waits for the phase of an mbarrier with this parity.
+/// Waits, in a whole warp, until the phase with this parity of each lane's
+/// mbarrier has completed.
 template <class B>
 GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity,
                              Phase phase) {
   uint32_t since = 0;
-  for (uint32_t polls = 1; !ptx::mbarrierTest<B::Plan::kSm>(barrier, parity);
-       ++polls)
-    if (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, phase))
+  for (uint32_t polls = 1;
+       !ptx::all(ptx::mbarrierTest<B::Plan::kSm>(barrier, parity)); ++polls)
+    if (polls % kPollsBetweenChecks == 0 &&
+        !ptx::all(!gaveUp(block, since, phase)))
       return;
 }
 

@@ -74,9 +74,10 @@ template <class B> GROK_DEVICE void finishLayer(B &block) {
                          block.parity() * P::kSlots;
     if (block.tid == 0)
       publish(presence + block.slot(), 0, block.epoch());
-    for (uint32_t s = block.tid; s < P::kSlots; s += kConsumers)
-      await(block, presence + s, block.epoch(), Phase::kDown);
-    ptx::warpSync();
+    forEachWord(
+        block, P::kSlots, Phase::kDown,
+        [&](uint32_t s) { return Word{presence + s, true}; },
+        [](uint32_t, uint32_t) {});
   }
   Phase next = block.layer() + 1 < M::kLayers ? Phase::kQkv : Phase::kHead;
   trace(block, next, TracePoint::kBegin, 1);
@@ -208,7 +209,6 @@ template <class B> GROK_DEVICE void nextBenchStep(B &block) {
 template <class B> GROK_DEVICE void nextStep(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
-  awaitTaken(block, announcements(block, false)); // what it may still read
   for (uint32_t b = 0; b < p.rows && !p.benchSteps; ++b) {
     if (!block.rowActive(b))
       continue;
@@ -246,6 +246,8 @@ template <class B> GROK_DEVICE void consume(B &block) {
     publishCandidates(block, computeStep(block, ring, needHead));
     trace(block, Phase(kNumPhases), TracePoint::kBegin);
     chooseTokens(block);
+    if (block.warp() == 0) // which writes what the producer may still read
+      awaitTaken(block, announcements(block, false));
     if (block.tid == 0)
       nextStep(block);
     block.sync();

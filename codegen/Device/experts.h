@@ -9,7 +9,7 @@ namespace grok::device {
 // at the step's start its positions, whether it ends with the head, and with
 // hash routing its experts; with a learned router, every layer's experts.
 
-/// Waits, in one thread, until the producer has taken the announcement before
+/// Waits, in one warp, until the producer has taken the announcement before
 /// number `next` (from 0, since the launch).
 template <class B> GROK_DEVICE void awaitTaken(B &block, uint32_t next) {
   if (next > 0)
@@ -133,7 +133,7 @@ template <class B> GROK_DEVICE void routeByRouter(B &block) {
   }
 
   auto &routing = block.routing();
-  if (block.tid == 0)
+  if (block.warp() == 0)
     awaitTaken(block, announcements(block, true) - 1);
   block.sync(); // and the scratch is free
   block.beginPhase();
@@ -142,10 +142,18 @@ template <class B> GROK_DEVICE void routeByRouter(B &block) {
     float *p = block.scratch() + b * M::kExperts;
     if (block.rowActive(b)) {
       float top = kNegativeInfinity;
-      for (uint32_t e = block.lane(); e < M::kExperts; e += 32) {
-        p[e] = softCap(await(block, words + b * M::kExperts + e, block.epoch(),
-                             Phase::kRoute),
-                       M::kRouterCap);
+      constexpr uint32_t kOfLane = (M::kExperts + 31) / 32;
+      uint32_t logits[kOfLane];
+      awaitWords(block, Phase::kRoute, logits, [&](uint32_t j) {
+        uint32_t e = j * 32 + block.lane();
+        return Word{words + b * M::kExperts + e, e < M::kExperts};
+      });
+#pragma unroll
+      for (uint32_t j = 0; j < kOfLane; ++j) {
+        uint32_t e = j * 32 + block.lane();
+        if (e >= M::kExperts)
+          break;
+        p[e] = softCap(__builtin_bit_cast(float, logits[j]), M::kRouterCap);
         top = p[e] > top ? p[e] : top;
       }
 #pragma unroll

@@ -19,62 +19,56 @@ GROK_DEVICE void publish(uint64_t *word, float value, uint32_t epoch) {
   ptx::storeRelaxed(word, makeWord(value, epoch));
 }
 
-/// The word's value once it carries `epoch`.
-template <class B>
-GROK_DEVICE float await(B &block, const uint64_t *word, uint32_t epoch,
-                        Phase phase) {
-  uint64_t v = ptx::loadRelaxed(word);
-  uint32_t since = 0;
-  for (uint32_t polls = 1; wordEpoch(v) != epoch; ++polls) {
-    if (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, phase))
-      return 0;
-    v = ptx::loadRelaxed(word);
-  }
-  return wordValue(v);
-}
-
 /// A word that may be asked for, if it is `there`.
 struct Word {
   const uint64_t *word;
   bool there;
 };
 
-/// The words at(tid), at(tid + 512), ...: all asked for at once and the stale
-/// ones again until none is, which is one trip to L2 instead of one a word. The
-/// payload is 0 where none is there. Until words begin to arrive one lane of
-/// the warp asks, for one of them: a wait by all would keep L2 busy with
-/// questions and slow down whoever still computes. Called by whole warps.
+/// A lane's words at(0) .. at(kCount - 1): all asked for at once and the stale
+/// ones again until no lane has one, which is one trip to L2 instead of one a
+/// word. The payload is 0 where none is there. Called by whole warps.
 template <uint32_t kCount, class B, class At>
-GROK_DEVICE void awaitMany(B &block, uint32_t first, Phase phase,
-                           uint32_t (&payload)[kCount], At at) {
+GROK_DEVICE void awaitWords(B &block, Phase phase, uint32_t (&payload)[kCount],
+                            At at) {
   const uint32_t epoch = block.epoch();
-  if (block.lane() == 0)
-    if (Word w = at(first); w.there)
-      await(block, w.word, epoch, phase);
-  ptx::warpSync();
   uint64_t word[kCount];
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {
-    Word w = at(first + j * kConsumers);
+    Word w = at(j);
     word[j] = w.there ? ptx::loadRelaxed(w.word) : makeWord(0, epoch);
   }
   uint32_t since = 0;
   for (uint32_t polls = 1;; ++polls) {
-    bool stale = false;
+    bool fresh = true;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
-      stale |= wordEpoch(word[j]) != epoch;
-    if (!stale ||
-        (polls % kPollsBetweenChecks == 0 && gaveUp(block, since, phase)))
+      fresh &= wordEpoch(word[j]) == epoch;
+    if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
+                            !ptx::all(!gaveUp(block, since, phase))))
       break;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
       if (wordEpoch(word[j]) != epoch)
-        word[j] = ptx::loadRelaxed(at(first + j * kConsumers).word);
+        word[j] = ptx::loadRelaxed(at(j).word);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)
     payload[j] = uint32_t(word[j]);
+}
+
+/// The words at(first), at(first + 512), ... of a thread, after a wait for the
+/// warp's first one: until words begin to arrive the warp asks for that one
+/// alone. A wait for all would keep L2 busy with questions and slow down
+/// whoever still computes.
+template <uint32_t kCount, class B, class At>
+GROK_DEVICE void awaitMany(B &block, uint32_t first, Phase phase,
+                           uint32_t (&payload)[kCount], At at) {
+  uint32_t sample[1];
+  awaitWords(block, phase, sample,
+             [&](uint32_t) { return at(first - block.lane()); });
+  awaitWords(block, phase, payload,
+             [&](uint32_t j) { return at(first + j * kConsumers); });
 }
 
 /// Calls use(i, payload) for every i below `end` that is this thread's and has

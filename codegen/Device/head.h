@@ -139,8 +139,8 @@ template <class B> GROK_DEVICE void chooseTokens(B &block) {
     constexpr uint32_t kTogether = 5; // slots that a lane asks for at once
     for (uint32_t first = 0; first < kSlots; first += 32 * kTogether) {
       uint32_t payload[kTogether * 2]; // score, id
-      awaitMany(block, block.tid, Phase::kHead, payload, [&](uint32_t i) {
-        uint32_t j = i / kConsumers, s = first + j / 2 * 32 + block.lane();
+      awaitWords(block, Phase::kHead, payload, [&](uint32_t j) {
+        uint32_t s = first + j / 2 * 32 + block.lane();
         return Word{candidateWords(block, s, block.warp()) + j % 2, s < kSlots};
       });
 #pragma unroll

@@ -57,16 +57,16 @@ template <class B> struct RingReader {
   /// Waits for the next `bytes` of the current extent; together with what comes
   /// before them in their first chunk they fit the ring, and 32 chunks.
   GROK_DEVICE void await(B &block, uint32_t bytes, Phase phase) {
-    uint32_t first = place / kChunk;
-    if (block.lane() < (place % kChunk + bytes + kChunk - 1) / kChunk) {
-      uint32_t stage = first + block.lane();
-      bool wraps = stage >= Plan::kRingStages;
-      waitBarrier(block,
-                  RingBarriers<B>::of(block).full(
-                      wraps ? stage - Plan::kRingStages : stage),
-                  wraps ? parity ^ 1 : parity, phase);
-    }
-    ptx::warpSync();
+    uint32_t chunks = (place % kChunk + bytes + kChunk - 1) / kChunk;
+    if (chunks == 0)
+      return;
+    uint32_t ahead = block.lane() < chunks ? block.lane() : chunks - 1;
+    uint32_t stage = place / kChunk + ahead;
+    bool wraps = stage >= Plan::kRingStages;
+    waitBarrier(block,
+                RingBarriers<B>::of(block).full(
+                    wraps ? stage - Plan::kRingStages : stage),
+                wraps ? parity ^ 1 : parity, phase);
   }
 
   /// Shared address of the byte `offset` bytes ahead, which has been awaited.

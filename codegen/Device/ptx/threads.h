@@ -49,6 +49,18 @@ GROK_DEVICE uint32_t ballot(bool p) {
   return r;
 }
 
+/// Whether p holds in every lane. A loop that ends by it keeps the warp
+/// together; one that lanes leave one by one makes every later warp-wide
+/// instruction slow.
+GROK_DEVICE bool all(bool p) {
+  uint32_t r;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.all.pred "
+               "p, p, -1;\nselp.u32 %0, 1, 0, p;\n}"
+               : "=r"(r)
+               : "r"(uint32_t(p)));
+  return r != 0;
+}
+
 GROK_DEVICE uint32_t shuffleXor(uint32_t v, uint32_t mask) {
   uint32_t r;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;"
