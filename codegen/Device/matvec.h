@@ -134,10 +134,10 @@ template <class B> struct WarpProduct {
     for (uint32_t i = 0; i < kBatch; ++i)
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane)
-        if (row < rows && step(first + i) < count)
-          x.step[i * kPlanes + plane] =
-              ptx::loadShared16(address + step(first + i) * kTileK * 2 +
-                                plane * Plan::kMaxBatch * kStride * 2);
+        x.step[i * kPlanes + plane] =
+            ptx::loadShared16If(row < rows && step(first + i) < count,
+                                address + step(first + i) * kTileK * 2 +
+                                    plane * Plan::kMaxBatch * kStride * 2);
     return x;
   }
 
@@ -152,20 +152,18 @@ template <class B> struct WarpProduct {
     Steps<kBatch> w{};
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
-      if (step(first + i) < count)
-        w.step[i] = ptx::loadShared16(
-            ring.address(block, step(i) * kFragmentBytes) + block.lane() * 16);
+      w.step[i] = ptx::loadShared16If(
+          step(first + i) < count,
+          ring.address(block, step(i) * kFragmentBytes) + block.lane() * 16);
     return w;
   }
 
-  /// sum += x w. Even and odd k16 steps have sums of their own, so that half as
-  /// many products wait for one another.
+  /// sum += x w; steps past the end are zero. Even and odd k16 steps have sums
+  /// of their own, so that half as many products wait for one another.
   GROK_DEVICE void multiply(float (&sum)[2][2], const Operands &x,
-                            const Steps<kBatch> &w, uint32_t first) const {
+                            const Steps<kBatch> &w) const {
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
-      if (step(first + i) >= count)
-        break;
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane) {
         const ptx::U4 &a = x.step[i * kPlanes + plane], &b = w.step[i];
@@ -222,11 +220,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
       for (uint32_t j = 0; j < tiles; ++j) {
         // Between K blocks the warp's sum waits where it will be reduced.
         const uint32_t place = sums + j * kWarps * rows * kTileRows * 4;
-        float c0 = 0, c1 = 0;
-        if (k0 > 0 && row < rows) {
-          c0 = ptx::loadSharedFloat(place);
-          c1 = ptx::loadSharedFloat(place + 4);
-        }
+        ptx::F2 sum = ptx::loadShared8If(k0 > 0 && row < rows, place);
 #pragma unroll 1
         for (uint32_t i = 0; i * kWarps < product.count; i += Product::kBatch) {
           const uint32_t bytes = product.batchBytes(i);
@@ -235,13 +229,12 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
           if constexpr (!Product::kKept)
             x = product.operands(i);
           float c[2][2] = {};
-          product.multiply(c, x, w, i);
-          c0 += c[0][0] + c[1][0];
-          c1 += c[0][1] + c[1][1];
+          product.multiply(c, x, w);
+          sum.x += c[0][0] + c[1][0];
+          sum.y += c[0][1] + c[1][1];
           ring.advance(block, bytes);
         }
-        if (row < rows)
-          ptx::storeShared8(place, c0, c1);
+        ptx::storeShared8If(row < rows, place, sum.x, sum.y);
       }
     }
     block.sync();

@@ -93,11 +93,11 @@ template <class B> struct RingReader {
 private:
   GROK_DEVICE void release(B &block, uint32_t chunks) {
     ptx::warpSync(); // every lane has read its part
-    if (block.lane() < chunks) {
-      uint32_t stage = place / kChunk + block.lane();
-      ptx::mbarrierArrive(RingBarriers<B>::of(block).empty(
-          stage >= Plan::kRingStages ? stage - Plan::kRingStages : stage));
-    }
+    uint32_t stage = place / kChunk + block.lane();
+    ptx::mbarrierArriveIf(
+        block.lane() < chunks,
+        RingBarriers<B>::of(block).empty(
+            stage >= Plan::kRingStages ? stage - Plan::kRingStages : stage));
   }
   GROK_DEVICE void moveTo(uint32_t end) {
     bool wraps = end >= kBytes;

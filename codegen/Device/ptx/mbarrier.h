@@ -17,6 +17,14 @@ GROK_DEVICE void mbarrierArrive(uint32_t barrier) {
       : "memory");
 }
 
+/// Predicated: lanes that don't arrive stay with those that do.
+GROK_DEVICE void mbarrierArriveIf(bool arrives, uint32_t barrier) {
+  asm volatile("{\n.reg .b64 t;\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\n"
+               "@p mbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(barrier),
+               "r"(uint32_t(arrives))
+               : "memory");
+}
+
 /// True when the phase with this parity has completed.
 template <unsigned Sm>
 GROK_DEVICE bool mbarrierTest(uint32_t barrier, uint32_t parity) {

@@ -102,6 +102,45 @@ GROK_DEVICE U4 loadShared16(uint32_t address) {
   return v;
 }
 
+// The forms with a condition are predicated: lanes that don't take part stay
+// with the others, where a branch would part them.
+
+/// Zero without `there`.
+GROK_DEVICE U4 loadShared16If(bool there, uint32_t address) {
+  U4 v;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\n"
+               "mov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\n"
+               "mov.u32 %3, 0;\n"
+               "@p ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+               : "=&r"(v.x), "=&r"(v.y), "=&r"(v.z), "=&r"(v.w)
+               : "r"(address), "r"(uint32_t(there))
+               : "memory");
+  return v;
+}
+
+struct F2 {
+  float x, y;
+};
+/// Zero without `there`.
+GROK_DEVICE F2 loadShared8If(bool there, uint32_t address) {
+  F2 v;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
+               "mov.f32 %0, 0f00000000;\nmov.f32 %1, 0f00000000;\n"
+               "@p ld.shared.v2.f32 {%0, %1}, [%2];\n}"
+               : "=&f"(v.x), "=&f"(v.y)
+               : "r"(address), "r"(uint32_t(there))
+               : "memory");
+  return v;
+}
+
+GROK_DEVICE void storeShared8If(bool there, uint32_t address, float x,
+                                float y) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
+               "@p st.shared.v2.f32 [%0], {%1, %2};\n}" ::"r"(address),
+               "f"(x), "f"(y), "r"(uint32_t(there))
+               : "memory");
+}
+
 GROK_DEVICE void loadSharedWords(uint32_t address, uint32_t (&v)[4]) {
   U4 all = loadShared16(address);
   v[0] = all.x;
@@ -132,11 +171,6 @@ GROK_DEVICE uint32_t loadShared4(uint32_t address) {
 
 GROK_DEVICE float loadSharedFloat(uint32_t address) {
   return __builtin_bit_cast(float, loadShared4(address));
-}
-
-GROK_DEVICE void storeShared8(uint32_t address, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y)
-               : "memory");
 }
 
 } // namespace grok::ptx
