@@ -130,10 +130,17 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t active() {
     return *(volatile uint32_t *)&control().active;
   }
-  GROK_DEVICE uint8_t *shared() { return (uint8_t *)grokShared; }
+  /// Address of the block's shared memory, which would be put together again
+  /// from a special register wherever it is used.
+  uint32_t base = ptx::opaque(uint32_t((__UINTPTR_TYPE__)grokShared));
+
   /// 32-bit address in the shared window, for instructions that want one.
-  GROK_DEVICE static uint32_t sharedAddress(uint32_t offset) {
-    return uint32_t((__UINTPTR_TYPE__)grokShared) + offset;
+  GROK_DEVICE uint32_t sharedAddress(uint32_t offset) const {
+    return base + offset;
+  }
+  GROK_DEVICE uint8_t *shared() const {
+    return (uint8_t *)(__attribute__((address_space(3)))
+                       uint8_t *)(__UINTPTR_TYPE__)base;
   }
   GROK_DEVICE Control<P> &control() {
     return *(Control<P> *)(shared() + kShared.routing);

@@ -27,46 +27,48 @@ struct Word {
 
 /// A lane's words at(0) .. at(kCount - 1): all asked for at once and the stale
 /// ones again until no lane has one, which is one trip to L2 instead of one a
-/// word. The payload is 0 where none is there. Called by whole warps.
+/// word. In between the warp asks for the first of them alone: many that ask
+/// for everything keep L2 busy with questions and slow down whoever still
+/// computes. The payload is 0 where none is there. Called by whole warps.
 template <uint32_t kCount, class B, class At>
 GROK_DEVICE void awaitWords(B &block, Phase phase, uint32_t (&payload)[kCount],
                             At at) {
   const uint32_t epoch = block.epoch();
   uint64_t word[kCount];
+  auto ask = [&](uint32_t j, bool asks) {
+    word[j] = ptx::loadRelaxedIf(asks && wordEpoch(word[j]) != epoch,
+                                 at(j).word, word[j]);
+  };
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {
-    Word w = at(j);
-    word[j] = w.there ? ptx::loadRelaxed(w.word) : makeWord(0, epoch);
+    word[j] = makeWord(0, at(j).there ? epoch - 1 : epoch);
+    ask(j, true);
   }
   uint32_t since = 0;
   for (uint32_t polls = 1;; ++polls) {
-    bool fresh = true;
+    bool first = wordEpoch(word[0]) == epoch || block.lane() != 0,
+         fresh = first;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
       fresh &= wordEpoch(word[j]) == epoch;
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
+    bool all = ptx::all(first);
+    ask(0, all || block.lane() == 0);
 #pragma unroll
-    for (uint32_t j = 0; j < kCount; ++j)
-      if (wordEpoch(word[j]) != epoch)
-        word[j] = ptx::loadRelaxed(at(j).word);
+    for (uint32_t j = 1; j < kCount; ++j)
+      ask(j, all);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)
     payload[j] = uint32_t(word[j]);
 }
 
-/// The words at(first), at(first + 512), ... of a thread, after a wait for the
-/// warp's first one: until words begin to arrive the warp asks for that one
-/// alone. A wait for all would keep L2 busy with questions and slow down
-/// whoever still computes.
+/// The words at(first), at(first + 512), ... of a thread.
 template <uint32_t kCount, class B, class At>
 GROK_DEVICE void awaitMany(B &block, uint32_t first, Phase phase,
                            uint32_t (&payload)[kCount], At at) {
-  uint32_t sample[1];
-  awaitWords(block, phase, sample,
-             [&](uint32_t) { return at(first - block.lane()); });
   awaitWords(block, phase, payload,
              [&](uint32_t j) { return at(first + j * kConsumers); });
 }

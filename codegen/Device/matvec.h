@@ -1,8 +1,10 @@
 // y = W x for the rows of W that this slot owns and up to 8 vectors x at once,
-// on the tensor cores: the 8 rows of a weight tile are the columns of an
-// m16n8k16 product, the vectors its rows 0..7. Rows 8..15 stay empty: the
-// stream, not the tensor cores, sets the pace. With split activations a second
-// product adds the low halves to the same accumulator.
+// on the tensor cores. A lane's 16 bytes of a weight fragment are, as they
+// come, the 16 x 16 operand of m16n8k16: the tile's 8 rows with the even k8
+// groups of a k32 step above, the same rows with the odd ones below. Two
+// products with the even and the odd part of x, of which the upper and the
+// lower half count, make the step; the columns are the vectors. With split
+// activations two more products add the low halves to the same sums.
 #pragma once
 
 #include "codegen/Device/handover.h"
@@ -10,9 +12,14 @@
 
 namespace grok::device {
 
+/// Place of k (0..31) in a k32 step of the operand: a lane's 8 values, {k16
+/// step 0, 1} of its even k8 groups, then of its odd ones, lie side by side.
+constexpr uint32_t operandElement(uint32_t k) {
+  return k % 8 / 2 * 8 + k % 16 / 8 * 4 + k / 16 * 2 + k % 2;
+}
+
 /// The staged K block of the operand: planes[plane][row][k] of 16-bit values,
-/// each k32 step in the order of a fragment's row (TileLayout.h), so that a
-/// lane takes its 8 values by one load.
+/// each k32 step in the order of operandElement.
 template <class B> struct Operand {
   using Plan = typename B::Plan;
   static constexpr uint32_t kStride = operandStride(B::kShape);
@@ -26,7 +33,7 @@ template <class B> struct Operand {
   /// Stores x[row][k], k counted from the K block's start.
   GROK_DEVICE void store(uint32_t row, uint32_t k, float x) const {
     uint32_t place =
-        row * kStride + k / kTileK * kTileK + fragmentElement(0, k % kTileK);
+        row * kStride + k / kTileK * kTileK + operandElement(k % kTileK);
     uint16_t high = to16<kBF16>(x);
     data[place] = high;
     if constexpr (Plan::kPlanes == 2)
@@ -38,7 +45,7 @@ template <class B> struct Operand {
   GROK_DEVICE void storeWord(uint32_t row, uint32_t i, uint32_t payload) const {
     if constexpr (OperandWord<B>::kPair)
       *(uint32_t *)(data + row * kStride + 2 * i / kTileK * kTileK +
-                    fragmentElement(0, 2 * i % kTileK)) = payload;
+                    operandElement(2 * i % kTileK)) = payload;
     else
       store(row, i, __builtin_bit_cast(float, payload));
   }
@@ -158,21 +165,35 @@ template <class B> struct WarpProduct {
     return w;
   }
 
-  /// sum += x w; steps past the end are zero. Even and odd k16 steps have sums
-  /// of their own, so that half as many products wait for one another.
-  GROK_DEVICE void multiply(float (&sum)[2][2], const Operands &x,
+  /// Sums of one tile: its upper product counts in [0][0..1], the lower one in
+  /// [1][2..3], for weight row lane / 4 and vectors lane % 4 * 2 + {0, 1}.
+  using Sums = float[2][4];
+
+  /// sums += w x; steps past the end are zero.
+  GROK_DEVICE void multiply(Sums &sums, const Operands &x,
                             const Steps<kBatch> &w) const {
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane) {
-        const ptx::U4 &a = x.step[i * kPlanes + plane], &b = w.step[i];
-        ptx::mma<B::Model::kBF16>(sum[0], a.x, a.y, b.x, b.y);
-        ptx::mma<B::Model::kBF16>(sum[1], a.z, a.w, b.z, b.w);
+        const ptx::U4 &b = x.step[i * kPlanes + plane];
+        ptx::mma<B::Model::kBF16>(sums[0], w.step[i], b.x, b.y);
+        ptx::mma<B::Model::kBF16>(sums[1], w.step[i], b.z, b.w);
       }
     }
   }
 };
+
+/// Tiles that are awaited at once, of at most a batch of steps each: half the
+/// ring, so that the stream goes on meanwhile.
+template <class B>
+inline constexpr uint32_t kTilesAwaited =
+    RingReader<B>::kBytes /
+                (2 * kWarps * WarpProduct<B>::kBatch * kFragmentBytes) >
+            1
+        ? RingReader<B>::kBytes /
+              (2 * kWarps * WarpProduct<B>::kBatch * kFragmentBytes)
+        : 1;
 
 /// Streams this slot's tiles of `matrix` and calls
 ///   stage(k0, count): all consumer threads store operand elements k0 .. k0 +
@@ -196,10 +217,11 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
                          ? extent.tileCount - first
                          : kGroupTiles;
     block.beginPhase();
-    const uint32_t row = block.lane() / 4;
+    const uint32_t vector = block.lane() % 4 * 2; // and the next one
+    const bool firstOf = vector < rows, second = vector + 1 < rows;
     const uint32_t sums =
         block.sharedAddress(B::kShared.scratch) +
-        ((block.warp() * rows + row) * kTileRows + block.lane() % 4 * 2) *
+        ((block.warp() * rows + vector) * kTileRows + block.lane() / 4) *
             4; // [tile][warp][row][8]
     for (uint32_t k0 = 0; k0 < steps; k0 += Plan::kBlockSteps) {
       Product product{block, ring, rows,
@@ -216,25 +238,34 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
       typename Product::Operands x;
       if constexpr (Product::kKept)
         x = product.operands(0);
+      // Tiles of a single batch of steps are awaited, and given back, together.
+      const uint32_t together =
+          product.count <= kWarps * Product::kBatch ? kTilesAwaited<B> : 1;
 #pragma unroll 1
       for (uint32_t j = 0; j < tiles; ++j) {
         // Between K blocks the warp's sum waits where it will be reduced.
         const uint32_t place = sums + j * kWarps * rows * kTileRows * 4;
-        ptx::F2 sum = ptx::loadShared8If(k0 > 0 && row < rows, place);
+        float sum0 = ptx::loadSharedFloatIf(k0 > 0 && firstOf, place);
+        float sum1 =
+            ptx::loadSharedFloatIf(k0 > 0 && second, place + kTileRows * 4);
 #pragma unroll 1
         for (uint32_t i = 0; i * kWarps < product.count; i += Product::kBatch) {
           const uint32_t bytes = product.batchBytes(i);
-          ring.await(block, bytes, phase);
+          if (j % together == 0)
+            ring.await(block,
+                       bytes * (tiles - j < together ? tiles - j : together),
+                       phase);
           Steps<Product::kBatch> w = product.weights(i);
           if constexpr (!Product::kKept)
             x = product.operands(i);
-          float c[2][2] = {};
+          typename Product::Sums c = {};
           product.multiply(c, x, w);
-          sum.x += c[0][0] + c[1][0];
-          sum.y += c[0][1] + c[1][1];
+          sum0 += c[0][0] + c[1][2];
+          sum1 += c[0][1] + c[1][3];
           ring.advance(block, bytes);
         }
-        ptx::storeShared8If(row < rows, place, sum.x, sum.y);
+        ptx::storeSharedFloatIf(firstOf, place, sum0);
+        ptx::storeSharedFloatIf(second, place + kTileRows * 4, sum1);
       }
     }
     block.sync();

@@ -20,9 +20,9 @@ namespace {
 
 /// Small enough that the stream is even, large enough that the memory doesn't
 /// notice.
-constexpr uint32_t kChunkBytes = 8 << 10;
+constexpr uint32_t kChunkBytes = 16 << 10;
 /// A ring of 96 KiB rides out a hand-over; a longer one serves little more.
-constexpr uint32_t kMostStages = 24, kDesiredStages = 12;
+constexpr uint32_t kMostStages = 12, kDesiredStages = 6;
 /// Bytes on their way to a slot that keep the memory busy.
 constexpr uint32_t kInFlightBytes = 48 << 10;
 /// The stream is spaced for this share of the memory's rate: enough to be no

@@ -6,23 +6,22 @@
 
 namespace grok::ptx {
 
-/// c[8x8] += a[8x16] * b[16x8], float32 accumulators, f16 or bf16 operands: the
-/// upper half of an m16n8k16 product, whose rows 8..15 are zero. A lane holds
-/// c[lane / 4][lane % 4 * 2 + {0, 1}].
+/// c += a b on the tensor cores: a is 16 x 16 (rows), b 16 x 8 (columns), both
+/// in the register order of mma.m16n8k16.
 template <bool BF16>
-GROK_DEVICE void mma(float (&c)[2], uint32_t a0, uint32_t a2, uint32_t b0,
-                     uint32_t b1) {
-  float unused2, unused3;
+GROK_DEVICE void mma(float (&c)[4], const U4 &a, uint32_t b0, uint32_t b1) {
   if constexpr (BF16)
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%5}, {%7,%8}, {%0,%1,%9,%9};"
-                 : "+f"(c[0]), "+f"(c[1]), "=f"(unused2), "=f"(unused3)
-                 : "r"(a0), "r"(0), "r"(a2), "r"(b0), "r"(b1), "f"(0.0f));
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
   else
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%5}, {%7,%8}, {%0,%1,%9,%9};"
-                 : "+f"(c[0]), "+f"(c[1]), "=f"(unused2), "=f"(unused3)
-                 : "r"(a0), "r"(0), "r"(a2), "r"(b0), "r"(b1), "f"(0.0f));
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
 GROK_DEVICE uint16_t toHalf(float v) {

@@ -6,10 +6,6 @@
 
 namespace grok::ptx {
 
-struct U4 {
-  uint32_t x, y, z, w;
-};
-
 /// A hand-over word must be one access: PTX treats a vector access as separate
 /// scalar ones, a 64-bit scalar is atomic.
 GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
@@ -19,6 +15,16 @@ GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
                : "l"(p)
                : "memory");
   return v;
+}
+
+/// `old` without `asks`.
+GROK_DEVICE uint64_t loadRelaxedIf(bool asks, const uint64_t *p, uint64_t old) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
+               "@p ld.relaxed.gpu.global.u64 %0, [%1];\n}"
+               : "+l"(old)
+               : "l"(p), "r"(uint32_t(asks))
+               : "memory");
+  return old;
 }
 
 GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
@@ -118,26 +124,21 @@ GROK_DEVICE U4 loadShared16If(bool there, uint32_t address) {
   return v;
 }
 
-struct F2 {
-  float x, y;
-};
 /// Zero without `there`.
-GROK_DEVICE F2 loadShared8If(bool there, uint32_t address) {
-  F2 v;
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
-               "mov.f32 %0, 0f00000000;\nmov.f32 %1, 0f00000000;\n"
-               "@p ld.shared.v2.f32 {%0, %1}, [%2];\n}"
-               : "=&f"(v.x), "=&f"(v.y)
+GROK_DEVICE float loadSharedFloatIf(bool there, uint32_t address) {
+  float v;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
+               "mov.f32 %0, 0f00000000;\n@p ld.shared.f32 %0, [%1];\n}"
+               : "=&f"(v)
                : "r"(address), "r"(uint32_t(there))
                : "memory");
   return v;
 }
 
-GROK_DEVICE void storeShared8If(bool there, uint32_t address, float x,
-                                float y) {
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
-               "@p st.shared.v2.f32 [%0], {%1, %2};\n}" ::"r"(address),
-               "f"(x), "f"(y), "r"(uint32_t(there))
+GROK_DEVICE void storeSharedFloatIf(bool there, uint32_t address, float v) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
+               "@p st.shared.f32 [%0], %1;\n}" ::"r"(address),
+               "f"(v), "r"(uint32_t(there))
                : "memory");
 }
 

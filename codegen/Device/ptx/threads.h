@@ -7,6 +7,10 @@
 
 namespace grok::ptx {
 
+struct U4 {
+  uint32_t x, y, z, w;
+};
+
 GROK_DEVICE uint32_t tid() { return __nvvm_read_ptx_sreg_tid_x(); }
 
 GROK_DEVICE uint32_t ntid() { return __nvvm_read_ptx_sreg_ntid_x(); }
@@ -47,6 +51,12 @@ GROK_DEVICE uint32_t ballot(bool p) {
                : "=r"(r)
                : "r"(uint32_t(p)));
   return r;
+}
+
+/// v, which the optimiser can't compute again.
+GROK_DEVICE uint32_t opaque(uint32_t v) {
+  asm volatile("" : "+r"(v));
+  return v;
 }
 
 /// Whether p holds in every lane. A loop that ends by it keeps the warp
