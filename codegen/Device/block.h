@@ -228,21 +228,42 @@ GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity,
       return;
 }
 
+/// Sums of kCount values over the lanes that differ in bits `from`, from / 2,
+/// ..., 1, a butterfly: where several values are left, a lane hands on half of
+/// them. A lane ends with one sum; the order of a sum
+/// depends on nothing.
+template <uint32_t kCount, uint32_t kFrom, class B>
+GROK_DEVICE float foldLanes(B &block, float (&value)[kCount]) {
+  uint32_t count = kCount;
+#pragma unroll
+  for (uint32_t m = kFrom; m; m >>= 1) {
+    if (count == 1) {
+      value[0] += ptx::shuffleXor(value[0], m);
+      continue;
+    }
+    bool upper = block.lane() & m;
+    count /= 2;
+#pragma unroll
+    for (uint32_t i = 0; i < kCount / 2; ++i)
+      if (i < count) {
+        float give = upper ? value[i] : value[i + count];
+        float keep = upper ? value[i + count] : value[i];
+        value[i] = keep + ptx::shuffleXor(give, m);
+      }
+  }
+  return value[0];
+}
+
 /// First half of sums over the consumer threads: this thread's `value`s of row
 /// b. The order of a sum depends on nothing but the thread count. After all
 /// rows, finishSums.
 template <uint32_t kCount, class B>
 GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
-  static_assert(kCount <= kMostSums);
-#pragma unroll
-  for (uint32_t m = 16; m; m >>= 1)
-#pragma unroll
-    for (uint32_t i = 0; i < kCount; ++i)
-      value[i] += ptx::shuffleXor(value[i], m);
-  if (block.lane() == 0)
-#pragma unroll
-    for (uint32_t i = 0; i < kCount; ++i)
-      block.control().reduce[b][i][block.warp()] = value[i];
+  static_assert(kCount == 1 || kCount == kMostSums);
+  float sum = foldLanes<kCount, 16>(block, value);
+  constexpr uint32_t kLanes = 32 / kCount; // that hold the same sum
+  if (block.lane() % kLanes == 0)
+    block.control().reduce[b][block.lane() / kLanes][block.warp()] = sum;
 }
 
 /// Second half, of `count` rows from `first` on: a warp a row adds the warps'
@@ -253,15 +274,14 @@ GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
   block.sync();
   if (block.warp() - first < count && block.warp() < block.params.rows &&
       block.rowActive(block.warp())) {
-    float sum[kCount];
+    float part[kCount], sum[kCount];
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i)
-      sum[i] = block.control().reduce[block.warp()][i][block.lane() % kWarps];
+      part[i] = block.control().reduce[block.warp()][i][block.lane() % kWarps];
+    float folded = foldLanes<kCount, kWarps / 2>(block, part);
 #pragma unroll
-    for (uint32_t m = kWarps / 2; m; m >>= 1)
-#pragma unroll
-      for (uint32_t i = 0; i < kCount; ++i)
-        sum[i] += ptx::shuffleXor(sum[i], m);
+    for (uint32_t i = 0; i < kCount; ++i)
+      sum[i] = ptx::shuffle(folded, i * (kWarps / kCount));
     if (block.lane() == 0)
       use(block.warp(), sum);
   }

@@ -25,19 +25,16 @@ GROK_DEVICE void mbarrierArriveIf(bool arrives, uint32_t barrier) {
                : "memory");
 }
 
-/// Nanoseconds that sm_90 may suspend a thread in a test, instead of letting it
-/// ask again at once: who waits shall not take issue slots from who works.
-inline constexpr uint32_t kSuspendNanoseconds = 1000;
-
-/// True when the phase with this parity has completed.
+/// True when the phase with this parity has completed. Without a suspend-time
+/// hint: with one, lanes that wait for different barriers leave the warp.
 template <unsigned Sm>
 GROK_DEVICE bool mbarrierTest(uint32_t barrier, uint32_t parity) {
   uint32_t done;
   if constexpr (Sm >= 90)
     asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 "
-                 "p, [%1], %2, %3;\nselp.u32 %0, 1, 0, p;\n}"
+                 "p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
                  : "=r"(done)
-                 : "r"(barrier), "r"(parity), "n"(kSuspendNanoseconds)
+                 : "r"(barrier), "r"(parity)
                  : "memory");
   else
     asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, "

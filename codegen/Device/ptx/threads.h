@@ -87,6 +87,11 @@ GROK_DEVICE uint32_t shuffle(uint32_t v, uint32_t lane) {
   return r;
 }
 
+GROK_DEVICE float shuffle(float v, uint32_t lane) {
+  return __builtin_bit_cast(float,
+                            shuffle(__builtin_bit_cast(uint32_t, v), lane));
+}
+
 GROK_DEVICE float shuffleXor(float v, uint32_t mask) {
   return __builtin_bit_cast(float,
                             shuffleXor(__builtin_bit_cast(uint32_t, v), mask));
