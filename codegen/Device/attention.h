@@ -250,7 +250,8 @@ GROK_DEVICE void cachedWeights(B &block, RingReader<B> &ring,
 #pragma unroll
       for (uint32_t g = 0; g < kHeads; ++g) {
         uint32_t head = g0 + g < kGroup ? g0 + g : kGroup - 1;
-        const float *q = scratch.queries + head * kHeadDim + at;
+        float q[kVector];
+        ptx::loadSharedFloats(scratch.queries + head * kHeadDim + at, q);
 #pragma unroll
         for (uint32_t i = 0; i < kVector; ++i)
           dot[g] = ptx::fma(q[i], key[i], dot[g]);
@@ -366,8 +367,7 @@ GROK_DEVICE void attentionOutputs(B &block, RingReader<B> &ring,
 #pragma unroll
   for (uint32_t g = 0; g < kGroup; ++g) {
     float *to = scratch.outputs + (part * kGroup + g) * kHeadDim + d;
-    to[0] = out[g][0];
-    to[1] = out[g][1];
+    ptx::storeSharedPair(to, out[g][0], out[g][1]);
     if (d == 0)
       scratch.sums[part * kGroup + g] = sum[g];
   }

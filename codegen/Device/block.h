@@ -266,6 +266,19 @@ GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
     block.control().reduce[b][block.lane() / kLanes][block.warp()] = sum;
 }
 
+/// The sums of row b, in every lane, from all warps' parts. After a barrier.
+template <uint32_t kCount, class B>
+GROK_DEVICE void rowSums(B &block, uint32_t b, float (&sum)[kCount]) {
+  float part[kCount];
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i)
+    part[i] = block.control().reduce[b][i][block.lane() % kWarps];
+  float folded = foldLanes<kCount, kWarps / 2>(block, part);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i)
+    sum[i] = ptx::shuffle(folded, i * (kWarps / kCount));
+}
+
 /// Second half, of `count` rows from `first` on: a warp a row adds the warps'
 /// parts, and one lane hands the sums to use(row, sums). Ends with a barrier,
 /// so that every thread may read what `use` stored.
@@ -274,14 +287,8 @@ GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
   block.sync();
   if (block.warp() - first < count && block.warp() < block.params.rows &&
       block.rowActive(block.warp())) {
-    float part[kCount], sum[kCount];
-#pragma unroll
-    for (uint32_t i = 0; i < kCount; ++i)
-      part[i] = block.control().reduce[block.warp()][i][block.lane() % kWarps];
-    float folded = foldLanes<kCount, kWarps / 2>(block, part);
-#pragma unroll
-    for (uint32_t i = 0; i < kCount; ++i)
-      sum[i] = ptx::shuffle(folded, i * (kWarps / kCount));
+    float sum[kCount];
+    rowSums(block, block.warp(), sum);
     if (block.lane() == 0)
       use(block.warp(), sum);
   }

@@ -79,7 +79,7 @@ template <class B, class At, class Use>
 GROK_DEVICE void forEachWord(B &block, uint32_t end, Phase phase, At at,
                              Use use) {
   constexpr uint32_t kInFlight =
-      B::Plan::kSm >= 90 ? 8 : 2; // sm_80 has no registers to spare
+      B::Plan::kSm >= 90 ? 4 : 2; // sm_80 has no registers to spare
   auto bounded = [&](uint32_t i) {
     Word w = at(i);
     return Word{w.word, i < end && w.there};

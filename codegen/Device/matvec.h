@@ -198,8 +198,7 @@ inline constexpr uint32_t kTilesAwaited =
 /// Streams this slot's tiles of `matrix` and calls
 ///   stage(k0, count): all consumer threads store operand elements k0 .. k0 +
 ///   count - 1 (padding zeroed by the caller); emit(Output, value, partner):
-///   once for each tile group, by every thread; `partner` is the value of
-///   r ^ 1.
+///   once for each tile group, by whole warps; `partner` is the value of r ^ 1.
 /// `staged` tells whether the operand (of a single K block) is already there,
 /// and is set. Summation order of an output: a warp sums its k32 steps four at
 /// a time, even and odd k16 halves apart, the fours in order; then the warps in
@@ -269,20 +268,20 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
       }
     }
     block.sync();
-    uint32_t perTile = rows * kTileRows;
-    uint32_t tile = block.tid / perTile, inTile = block.tid % perTile;
-    float sum = 0;
-    if (tile < tiles) {
-      uint32_t in = block.sharedAddress(B::kShared.scratch) +
-                    (tile * kWarps * perTile + inTile) * 4;
+    const uint32_t perTile = rows * kTileRows;
+    if (block.tid - block.lane() < tiles * perTile) { // the whole warp or none
+      uint32_t tile = block.tid / perTile, inTile = block.tid % perTile;
+      const uint32_t in = block.sharedAddress(B::kShared.scratch) +
+                          (tile * kWarps * perTile + inTile) * 4;
+      float sum = 0;
 #pragma unroll
       for (uint32_t w = 0; w < kWarps; ++w)
-        sum += ptx::loadSharedFloat(in + w * perTile * 4);
+        sum += ptx::loadSharedFloatIf(tile < tiles, in + w * perTile * 4);
+      float partner = ptx::shuffleXor(sum, 1);
+      emit(Output{tile < tiles, extent.tileBegin + first + tile,
+                  inTile / kTileRows, inTile % kTileRows},
+           sum, partner);
     }
-    float partner = ptx::shuffleXor(sum, 1);
-    emit(Output{tile < tiles, extent.tileBegin + first + tile,
-                inTile / kTileRows, inTile % kTileRows},
-         sum, partner);
   }
   ring.finish(block);
 }

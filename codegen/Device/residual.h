@@ -93,6 +93,11 @@ template <class B> GROK_DEVICE void embed(B &block) {
 ///   sum h'^2 = sum h^2 + 2 f sum h z + f^2 sum z^2
 enum RowSum : uint32_t { kYY, kHH, kHZ, kZZ, kRowSums };
 
+/// 1 / rms of a sub-block's output, and of the h that it becomes part of.
+struct Factors {
+  float output, next;
+};
+
 /// h += RMSNorm(y; gain) for the rows whose bit is set in `rows`, where y
 /// arrives as words [row][D]; then the norm of the new h with `nextGain`
 /// becomes the operand, or, if a row is longer than a K block, its factor goes
@@ -162,14 +167,31 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
     addToSums(block, first + r, sums);
   }
   trace(block, phase, TracePoint::kReady, phase == Phase::kGateUp ? 0 : 1);
-  finishSums<kRowSums>(
-      block, first, kRows, [&](uint32_t b, const float (&sum)[kRowSums]) {
-        float f = rows >> b & 1 ? normFactor<B>(sum[kYY]) : 0.0f;
-        float squares =
-            ptx::fma(f * f, sum[kZZ], ptx::fma(2 * f, sum[kHZ], sum[kHH]));
-        control.outputFactor[b] = f;
-        control.normFactor[b] = normFactor<B>(squares > 0 ? squares : 0.0f);
-      });
+  auto factors = [&](uint32_t b, const float (&sum)[kRowSums]) {
+    float f = rows >> b & 1 ? normFactor<B>(sum[kYY]) : 0.0f;
+    float squares =
+        ptx::fma(f * f, sum[kZZ], ptx::fma(2 * f, sum[kHZ], sum[kHH]));
+    return Factors{f, normFactor<B>(squares > 0 ? squares : 0.0f)};
+  };
+  Factors own{};
+  if constexpr (kRows == 1) { // every warp for itself: a barrier less
+    block.sync();
+    float sum[kRowSums];
+    rowSums(block, first, sum);
+    own = factors(first, sum);
+    if constexpr (!kWholeRow<B> || !B::Model::kHashRouting) {
+      if (block.tid == 0) // for stageNormed and the router
+        control.normFactor[first] = own.next;
+      block.sync();
+    }
+  } else {
+    finishSums<kRowSums>(block, first, kRows,
+                         [&](uint32_t b, const float (&sum)[kRowSums]) {
+                           Factors f = factors(b, sum);
+                           control.outputFactor[b] = f.output;
+                           control.normFactor[b] = f.next;
+                         });
+  }
 
   Operand<B> operand = Operand<B>::of(block);
 #pragma unroll
@@ -178,7 +200,8 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
     if (!active(b))
       continue;
     float *h = residualRow(block, b);
-    const float f = control.outputFactor[b], factor = control.normFactor[b];
+    const float f = kRows == 1 ? own.output : control.outputFactor[b],
+                factor = kRows == 1 ? own.next : control.normFactor[b];
     auto update = [&](uint32_t i, float v, float g, float next) {
       float x = ptx::fma(f, v * g, h[i]);
       h[i] = x;

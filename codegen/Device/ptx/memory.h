@@ -111,6 +111,12 @@ GROK_DEVICE U4 loadShared16(uint32_t address) {
 // The forms with a condition are predicated: lanes that don't take part stay
 // with the others, where a branch would part them.
 
+/// 32-bit address of what lies in shared memory.
+GROK_DEVICE uint32_t sharedAddress(const void *p) {
+  return uint32_t(
+      (__UINTPTR_TYPE__)(__attribute__((address_space(3))) const void *)p);
+}
+
 /// Zero without `there`.
 GROK_DEVICE U4 loadShared16If(bool there, uint32_t address) {
   U4 v;
@@ -139,6 +145,31 @@ GROK_DEVICE void storeSharedFloatIf(bool there, uint32_t address, float v) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
                "@p st.shared.f32 [%0], %1;\n}" ::"r"(address),
                "f"(v), "r"(uint32_t(there))
+               : "memory");
+}
+
+/// kCount float32 values, by 16 bytes where they are aligned to them.
+template <uint32_t kCount>
+GROK_DEVICE void loadSharedFloats(const float *p, float (&v)[kCount]) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; i += 4) {
+      U4 word = loadShared16(sharedAddress(p + i));
+      v[i] = __builtin_bit_cast(float, word.x);
+      v[i + 1] = __builtin_bit_cast(float, word.y);
+      v[i + 2] = __builtin_bit_cast(float, word.z);
+      v[i + 3] = __builtin_bit_cast(float, word.w);
+    }
+  } else {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i)
+      v[i] = p[i];
+  }
+}
+
+GROK_DEVICE void storeSharedPair(float *p, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(sharedAddress(p)),
+               "f"(x), "f"(y)
                : "memory");
 }
 
