@@ -210,6 +210,22 @@ template <class M> GROK_DEVICE float attentionTemperature(uint32_t position) {
   return 1;
 }
 
+/// Elements that a thread takes of a key at once: 16 bytes of the cache.
+template <class B>
+inline constexpr uint32_t kKeyVector =
+    B::Model::kHeadDim % 8 == 0
+        ? 16 / KvElement<typename B::Model, typename B::Plan>::kBytes
+        : 2;
+
+/// Place of dimension d of a query: 8 dimensions that go with a vector of the
+/// cache are two halves, and the halves of all vectors lie side by side, so
+/// that threads with neighbouring vectors read neighbouring words.
+template <class B> GROK_DEVICE uint32_t queryPlace(uint32_t d) {
+  if constexpr (kKeyVector<B> != 8)
+    return d;
+  return d % 8 / 4 * (B::Model::kHeadDim / 2) + d / 8 * 4 + d % 4;
+}
+
 /// From a scaled dot product to what is stored of a score: e^score where scores
 /// are bounded.
 template <class M>
@@ -229,8 +245,7 @@ GROK_DEVICE void cachedWeights(B &block, RingReader<B> &ring,
   using Kv = KvElement<M, typename B::Plan>;
   constexpr uint32_t kHeadDim = M::kHeadDim,
                      kGroup = AttentionScratch<B>::kGroup;
-  // Elements that a thread takes at once: 16 bytes of the cache.
-  constexpr uint32_t kVector = kHeadDim % 8 == 0 ? 16 / Kv::kBytes : 2;
+  constexpr uint32_t kVector = kKeyVector<B>, kRun = kVector < 4 ? kVector : 4;
   constexpr uint32_t kVectors = (kHeadDim + 8 * kVector - 1) / (8 * kVector);
   const uint32_t p = block.tid / 8, part = block.tid % 8;
   const bool there = p < cached;
@@ -250,11 +265,15 @@ GROK_DEVICE void cachedWeights(B &block, RingReader<B> &ring,
 #pragma unroll
       for (uint32_t g = 0; g < kHeads; ++g) {
         uint32_t head = g0 + g < kGroup ? g0 + g : kGroup - 1;
-        float q[kVector];
-        ptx::loadSharedFloats(scratch.queries + head * kHeadDim + at, q);
 #pragma unroll
-        for (uint32_t i = 0; i < kVector; ++i)
-          dot[g] = ptx::fma(q[i], key[i], dot[g]);
+        for (uint32_t i = 0; i < kVector; i += kRun) {
+          float q[kRun];
+          ptx::loadSharedFloats(
+              scratch.queries + head * kHeadDim + queryPlace<B>(at + i), q);
+#pragma unroll
+          for (uint32_t r = 0; r < kRun; ++r)
+            dot[g] = ptx::fma(q[r], key[i + r], dot[g]);
+        }
       }
     }
     float mine = 0; // every one of the first threads finishes one head
@@ -287,8 +306,9 @@ GROK_DEVICE void newWeight(B &block, AttentionScratch<B> &scratch,
 #pragma unroll
     for (uint32_t d = 0; d < kHeadDim; d += 32)
       if (d + block.lane() < kHeadDim)
-        dot = ptx::fma(scratch.queries[g * kHeadDim + d + block.lane()],
-                       scratch.newKey[d + block.lane()], dot);
+        dot = ptx::fma(
+            scratch.queries[g * kHeadDim + queryPlace<B>(d + block.lane())],
+            scratch.newKey[d + block.lane()], dot);
 #pragma unroll
     for (uint32_t m = 16; m; m >>= 1)
       dot += ptx::shuffleXor(dot, m);
@@ -389,7 +409,8 @@ GROK_DEVICE void attentionTask(B &block, RingReader<B> &ring, uint32_t b,
   const uint64_t *value = key + B::Model::kKvHeads * kHeadDim;
 
   block.sync(); // the scratch of what came before has been read
-  // The new key and value, then the queries, as they lie in the scratch.
+  // The new key and value, then the queries, as they lie in the scratch but for
+  // the order of a query's dimensions.
   forEachWord(
       block, (2 + kGroup) * kHeadDim, Phase::kAttention,
       [&](uint32_t i) {
@@ -398,6 +419,9 @@ GROK_DEVICE void attentionTask(B &block, RingReader<B> &ring, uint32_t b,
         return Word{i < kHeadDim ? key + i : value + (i - kHeadDim), newest};
       },
       [&](uint32_t i, uint32_t payload) {
+        uint32_t d = i % kHeadDim;
+        if (i >= 2 * kHeadDim)
+          i += queryPlace<B>(d) - d;
         scratch.newKey[i] = __builtin_bit_cast(float, payload);
       });
   ring.await(block, bytes, Phase::kAttention);

@@ -154,14 +154,17 @@ template <class B> struct WarpProduct {
     return (left < kBatch * kWarps ? left : kBatch * kWarps) * kFragmentBytes;
   }
 
-  /// The same steps of the tile that the ring stands at.
-  GROK_DEVICE Steps<kBatch> weights(uint32_t first) const {
+  /// The same steps of the tile that lies `offset` bytes ahead in the ring;
+  /// zero without `there`.
+  GROK_DEVICE Steps<kBatch> weights(uint32_t first, uint32_t offset,
+                                    bool there) const {
     Steps<kBatch> w{};
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
       w.step[i] = ptx::loadShared16If(
-          step(first + i) < count,
-          ring.address(block, step(i) * kFragmentBytes) + block.lane() * 16);
+          there && step(first + i) < count,
+          ring.address(block, offset + step(i) * kFragmentBytes) +
+              block.lane() * 16);
     return w;
   }
 
@@ -169,30 +172,32 @@ template <class B> struct WarpProduct {
   /// [1][2..3], for weight row lane / 4 and vectors lane % 4 * 2 + {0, 1}.
   using Sums = float[2][4];
 
-  /// sums += w x; steps past the end are zero.
-  GROK_DEVICE void multiply(Sums &sums, const Operands &x,
-                            const Steps<kBatch> &w) const {
+  /// sums += w x of several tiles; steps past the end are zero.
+  template <uint32_t kTiles>
+  GROK_DEVICE void multiply(Sums (&sums)[kTiles], const Operands &x,
+                            const Steps<kBatch> (&w)[kTiles]) const {
 #pragma unroll
-    for (uint32_t i = 0; i < kBatch; ++i) {
+    for (uint32_t i = 0; i < kBatch; ++i)
 #pragma unroll
-      for (uint32_t plane = 0; plane < kPlanes; ++plane) {
-        const ptx::U4 &b = x.step[i * kPlanes + plane];
-        ptx::mma<B::Model::kBF16>(sums[0], w.step[i], b.x, b.y);
-        ptx::mma<B::Model::kBF16>(sums[1], w.step[i], b.z, b.w);
-      }
-    }
+      for (uint32_t plane = 0; plane < kPlanes; ++plane)
+#pragma unroll
+        for (uint32_t t = 0; t < kTiles; ++t) {
+          const ptx::U4 &b = x.step[i * kPlanes + plane];
+          ptx::mma<B::Model::kBF16>(sums[t][0], w[t].step[i], b.x, b.y);
+          ptx::mma<B::Model::kBF16>(sums[t][1], w[t].step[i], b.z, b.w);
+        }
   }
 };
 
-/// Tiles that are awaited at once, of at most a batch of steps each: half the
-/// ring, so that the stream goes on meanwhile.
+/// Tiles that a warp works on at a time: two, whose loads and products overlap,
+/// if their registers are to be had and the stream goes on in the rest of the
+/// ring.
 template <class B>
-inline constexpr uint32_t kTilesAwaited =
-    RingReader<B>::kBytes /
-                (2 * kWarps * WarpProduct<B>::kBatch * kFragmentBytes) >
-            1
-        ? RingReader<B>::kBytes /
-              (2 * kWarps * WarpProduct<B>::kBatch * kFragmentBytes)
+inline constexpr uint32_t kTilesTogether =
+    WarpProduct<B>::kKept &&
+            RingReader<B>::kBytes >=
+                4 * kWarps * WarpProduct<B>::kBatch * kFragmentBytes
+        ? 2
         : 1;
 
 /// Streams this slot's tiles of `matrix` and calls
@@ -237,34 +242,46 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
       typename Product::Operands x;
       if constexpr (Product::kKept)
         x = product.operands(0);
-      // Tiles of a single batch of steps are awaited, and given back, together.
-      const uint32_t together =
-          product.count <= kWarps * Product::kBatch ? kTilesAwaited<B> : 1;
+      constexpr uint32_t kTiles = kTilesTogether<B>;
 #pragma unroll 1
-      for (uint32_t j = 0; j < tiles; ++j) {
-        // Between K blocks the warp's sum waits where it will be reduced.
-        const uint32_t place = sums + j * kWarps * rows * kTileRows * 4;
-        float sum0 = ptx::loadSharedFloatIf(k0 > 0 && firstOf, place);
-        float sum1 =
-            ptx::loadSharedFloatIf(k0 > 0 && second, place + kTileRows * 4);
+      for (uint32_t j = 0; j < tiles; j += kTiles) {
+        const uint32_t here = tiles - j < kTiles ? tiles - j : kTiles;
+        const uint32_t tileSums = kWarps * rows * kTileRows * 4;
+        auto place = [&](uint32_t t) { return sums + (j + t) * tileSums; };
+        // Between K blocks the warp's sums wait where they will be reduced.
+        float sum[kTiles][2];
+#pragma unroll
+        for (uint32_t t = 0; t < kTiles; ++t) {
+          sum[t][0] =
+              ptx::loadSharedFloatIf(k0 > 0 && firstOf && t < here, place(t));
+          sum[t][1] = ptx::loadSharedFloatIf(k0 > 0 && second && t < here,
+                                             place(t) + kTileRows * 4);
+        }
 #pragma unroll 1
         for (uint32_t i = 0; i * kWarps < product.count; i += Product::kBatch) {
           const uint32_t bytes = product.batchBytes(i);
-          if (j % together == 0)
-            ring.await(block,
-                       bytes * (tiles - j < together ? tiles - j : together),
-                       phase);
-          Steps<Product::kBatch> w = product.weights(i);
+          ring.await(block, bytes * here, phase);
+          Steps<Product::kBatch> w[kTiles];
+#pragma unroll
+          for (uint32_t t = 0; t < kTiles; ++t)
+            w[t] = product.weights(i, t * bytes, t < here);
           if constexpr (!Product::kKept)
             x = product.operands(i);
-          typename Product::Sums c = {};
-          product.multiply(c, x, w);
-          sum0 += c[0][0] + c[1][2];
-          sum1 += c[0][1] + c[1][3];
-          ring.advance(block, bytes);
+          typename Product::Sums c[kTiles] = {};
+          product.template multiply<kTiles>(c, x, w);
+#pragma unroll
+          for (uint32_t t = 0; t < kTiles; ++t) {
+            sum[t][0] += c[t][0][0] + c[t][1][2];
+            sum[t][1] += c[t][0][1] + c[t][1][3];
+          }
+          ring.advance(block, bytes * here);
         }
-        ptx::storeSharedFloatIf(firstOf, place, sum0);
-        ptx::storeSharedFloatIf(second, place + kTileRows * 4, sum1);
+#pragma unroll
+        for (uint32_t t = 0; t < kTiles; ++t) {
+          ptx::storeSharedFloatIf(firstOf && t < here, place(t), sum[t][0]);
+          ptx::storeSharedFloatIf(second && t < here, place(t) + kTileRows * 4,
+                                  sum[t][1]);
+        }
       }
     }
     block.sync();

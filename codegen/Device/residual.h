@@ -18,8 +18,8 @@ template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
 
 /// 1 / sqrt(mean + eps) from a row's sum of squares.
 template <class B> GROK_DEVICE float normFactor(float squares) {
-  return 1.0f /
-         ptx::sqrtRn(squares / float(B::Model::kHidden) + B::Model::kNormEps);
+  return ptx::rsqrtApprox(
+      ptx::fma(squares, 1.0f / float(B::Model::kHidden), B::Model::kNormEps));
 }
 
 /// Elements of h that a thread owns, of one row.
@@ -115,12 +115,16 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
     uint32_t i = block.tid + j * kConsumers;
     return i < kHidden ? p[i] : 0.0f;
   };
+  auto loadNow = [&](const float *p, uint32_t j) {
+    uint32_t i = block.tid + j * kConsumers;
+    return ptx::loadGlobalIf(i < kHidden, p + i);
+  };
   float gains[kKept ? kN : 1], nextGains[kKept ? kN : 1];
   if constexpr (kKept)
 #pragma unroll
     for (uint32_t j = 0; j < kN; ++j) {
-      gains[j] = load(gain, j);
-      nextGains[j] = load(nextGain, j);
+      gains[j] = loadNow(gain, j);
+      nextGains[j] = loadNow(nextGain, j);
     }
   auto word = [&](uint32_t b, uint32_t i) {
     return Word{y + b * kHidden + i,

@@ -56,9 +56,17 @@ GROK_DEVICE float log2Approx(float v) {
   return r;
 }
 
+/// sqrt(v), correctly rounded.
 GROK_DEVICE float sqrtRn(float v) {
   float r;
   asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+
+/// 1 / sqrt(v), relative error 2^-22.
+GROK_DEVICE float rsqrtApprox(float v) {
+  float r;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
 }
 

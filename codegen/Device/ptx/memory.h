@@ -52,6 +52,18 @@ GROK_DEVICE U4 loadL2(const void *p) {
   return v;
 }
 
+/// Issued where it stands, so that it is on its way while the thread waits for
+/// something else. Zero without `there`.
+GROK_DEVICE float loadGlobalIf(bool there, const float *p) {
+  float v;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
+               "mov.f32 %0, 0f00000000;\n@p ld.global.f32 %0, [%1];\n}"
+               : "=&f"(v)
+               : "l"(p), "r"(uint32_t(there))
+               : "memory");
+  return v;
+}
+
 GROK_DEVICE uint16_t loadL2(const uint16_t *p) {
   uint16_t v;
   asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];"
