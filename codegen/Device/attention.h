@@ -355,7 +355,7 @@ GROK_DEVICE void attentionOutputs(B &block, RingReader<B> &ring,
   using Scratch = AttentionScratch<B>;
   using Kv = KvElement<typename B::Model, typename B::Plan>;
   constexpr uint32_t kHeadDim = Scratch::kHeadDim, kGroup = Scratch::kGroup;
-  constexpr uint32_t kTogether = kGroup <= 4 ? 4 : 2;
+  constexpr uint32_t kTogether = kGroup <= 4 ? 4 : B::Plan::kSm >= 90 ? 2 : 1;
   const uint32_t d = block.tid % (kHeadDim / 2) * 2,
                  part = block.tid / (kHeadDim / 2);
   if (part >= Scratch::kParts)

@@ -58,6 +58,8 @@ template <class Model, class Plan> struct Routing {
   uint32_t mask[kMaskWords]; // bit e: kept expert e is used by some row; what
                              // the producer reads
   uint32_t active[Model::kExperts]; // the same experts, ascending
+  short gateUp[Model::kExperts];    // their matrices
+  short down[Model::kExperts];
   uint32_t activeCount;
   uint32_t expert[Plan::kMaxBatch]
                  [Model::kExpertsPerToken]; // of each row, ascending; kNone:
@@ -228,30 +230,29 @@ GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity,
       return;
 }
 
-/// Sums of kCount values over the lanes that differ in bits `from`, from / 2,
+/// Sums of kCount values over the lanes that differ in bits kBit, kBit / 2,
 /// ..., 1, a butterfly: where several values are left, a lane hands on half of
-/// them. A lane ends with one sum; the order of a sum
-/// depends on nothing.
-template <uint32_t kCount, uint32_t kFrom, class B>
-GROK_DEVICE float foldLanes(B &block, float (&value)[kCount]) {
-  uint32_t count = kCount;
+/// them (lanes with the bit set keep the upper half). A lane ends with one sum,
+/// whose order depends on nothing.
+template <uint32_t kBit, uint32_t kCount, class B>
+GROK_DEVICE float foldLanes(B &block, const float (&value)[kCount]) {
+  if constexpr (kBit == 0) {
+    static_assert(kCount == 1);
+    return value[0];
+  } else if constexpr (kCount == 1) {
+    float sum[1] = {value[0] + ptx::shuffleXor(value[0], kBit)};
+    return foldLanes<kBit / 2>(block, sum);
+  } else {
+    const bool upper = block.lane() & kBit;
+    float half[kCount / 2];
 #pragma unroll
-  for (uint32_t m = kFrom; m; m >>= 1) {
-    if (count == 1) {
-      value[0] += ptx::shuffleXor(value[0], m);
-      continue;
+    for (uint32_t i = 0; i < kCount / 2; ++i) {
+      float give = upper ? value[i] : value[i + kCount / 2];
+      float keep = upper ? value[i + kCount / 2] : value[i];
+      half[i] = keep + ptx::shuffleXor(give, kBit);
     }
-    bool upper = block.lane() & m;
-    count /= 2;
-#pragma unroll
-    for (uint32_t i = 0; i < kCount / 2; ++i)
-      if (i < count) {
-        float give = upper ? value[i] : value[i + count];
-        float keep = upper ? value[i + count] : value[i];
-        value[i] = keep + ptx::shuffleXor(give, m);
-      }
+    return foldLanes<kBit / 2>(block, half);
   }
-  return value[0];
 }
 
 /// First half of sums over the consumer threads: this thread's `value`s of row
@@ -260,7 +261,7 @@ GROK_DEVICE float foldLanes(B &block, float (&value)[kCount]) {
 template <uint32_t kCount, class B>
 GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
   static_assert(kCount == 1 || kCount == kMostSums);
-  float sum = foldLanes<kCount, 16>(block, value);
+  float sum = foldLanes<16>(block, value);
   constexpr uint32_t kLanes = 32 / kCount; // that hold the same sum
   if (block.lane() % kLanes == 0)
     block.control().reduce[b][block.lane() / kLanes][block.warp()] = sum;
@@ -273,7 +274,7 @@ GROK_DEVICE void rowSums(B &block, uint32_t b, float (&sum)[kCount]) {
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i)
     part[i] = block.control().reduce[b][i][block.lane() % kWarps];
-  float folded = foldLanes<kCount, kWarps / 2>(block, part);
+  float folded = foldLanes<kWarps / 2>(block, part);
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i)
     sum[i] = ptx::shuffle(folded, i * (kWarps / kCount));

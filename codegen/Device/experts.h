@@ -60,9 +60,13 @@ template <class B> GROK_DEVICE void listActiveExperts(B &block) {
     before += w < block.warp() ? __builtin_popcount(masks[w]) : 0;
     total += __builtin_popcount(masks[w]);
   }
-  if (used)
-    routing.active[before +
-                   __builtin_popcount(mask & ((1u << block.lane()) - 1))] = e;
+  if (used) {
+    uint32_t place =
+        before + __builtin_popcount(mask & ((1u << block.lane()) - 1));
+    routing.active[place] = e;
+    routing.gateUp[place] = P::kGateUp[e];
+    routing.down[place] = P::kDown[e];
+  }
   if (block.tid == 0) {
     routing.activeCount = total;
     block.control().experts += M::kHashRouting ? total * M::kLayers : total;
@@ -261,8 +265,8 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
   constexpr uint32_t kSteps = (M::kHidden + kTileK - 1) / kTileK;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a];
-    matvec(block, ring, uint32_t(P::kGateUp[expert]), kSteps, block.params.rows,
-           staged, Phase::kGateUp, stage,
+    matvec(block, ring, uint32_t(block.routing().gateUp[a]), kSteps,
+           block.params.rows, staged, Phase::kGateUp, stage,
            [&](Output out, float value, float partner) {
              uint32_t place = out.mine ? placeInRow(block, out.row, expert)
                                        : M::kExpertsPerToken;
@@ -323,7 +327,7 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   bool staged = false;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a],
-             matrix = uint32_t(P::kDown[expert]);
+             matrix = uint32_t(block.routing().down[a]);
     uint32_t tileBegin = block.extent(matrix).tileBegin;
     staged &= kOnce;
     matvec(

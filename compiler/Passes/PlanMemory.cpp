@@ -24,7 +24,7 @@ constexpr uint32_t kChunkBytes = 16 << 10;
 /// A ring of 96 KiB rides out a hand-over; a longer one serves little more.
 constexpr uint32_t kMostStages = 12, kDesiredStages = 6;
 /// Bytes on their way to a slot that keep the memory busy.
-constexpr uint32_t kInFlightBytes = 32 << 10;
+constexpr uint32_t kInFlightBytes = 64 << 10;
 /// The stream is spaced for this share of the memory's rate: enough to be no
 /// limit, and no bursts behind a wait.
 constexpr double kPaceShare = 1.25;

@@ -176,7 +176,7 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   l.downSums = take(uint64_t(s.maxDownTiles) * s.maxBatch * kTileRows * 4);
   l.routing =
       take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 +
-           kControlBytes);
+           uint64_t(s.experts) * 4 + kControlBytes);
   l.extents = take(uint64_t(s.matrices) * 24);
   l.barriers = take(uint64_t(s.ringStages) * 16 + 128);
   l.total = uint32_t(at);
