@@ -109,6 +109,10 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
 }
 inline constexpr uint32_t kRegionAlign = 256;
 
+/// SM cycles at most from one chunk of the stream to the next: milliseconds,
+/// far below what the kernel's watchdog takes for stuck.
+inline constexpr uint32_t kMostPaceCycles = 1 << 24;
+
 /// What the block keeps of the step, apart from the routing.
 inline constexpr uint32_t kControlBytes = 3072;
 

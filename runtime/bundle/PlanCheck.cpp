@@ -15,7 +15,6 @@ using Wide = unsigned __int128;
 
 constexpr uint32_t kMaxSlots = 65536, kMaxRingStages = 1024,
                    kMaxSharedBytes = 1 << 20, kMaxThreads = 1024;
-constexpr uint32_t kMostPaceCycles = 1 << 24;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 56;
 /// What a bulk copy needs.
 constexpr uint64_t kExtentAlign = 16;
@@ -384,11 +383,11 @@ private:
   /// A plan for a machine without a decode kernel leaves all of these 0.
   bool hasKernel() const {
     return p_.ringStages || p_.chunkBytes || p_.inFlightChunks ||
-           p_.sharedBytes || p_.threads;
+           p_.paceCycles || p_.sharedBytes || p_.threads;
   }
 
   absl::Status checkKernel() {
-    // Also on a CPU: it sums in the same order.
+    // Of every plan: the rule is the format's, whoever runs it.
     uint32_t longest = 0;
     for (const PlanMatrix &matrix : p_.matrices)
       longest = std::max(longest, matrix.steps);
