@@ -97,14 +97,13 @@ TEST(Emit, EveryKernelIsOneCall) {
        {std::array{"grok_decode", "DecodeParams", "decode"},
         std::array{"grok_fill", "FillParams", "fill"},
         std::array{"grok_stream", "StreamParams", "stream"}}) {
-    EXPECT_TRUE(
-        emits(m, plan(m),
-              absl::StrCat("extern \"C\" [[clang::device_kernel]] void ",
-                           kernel, "(const grok::abi::", parameters,
-                           " params) {\n")));
-    EXPECT_TRUE(emits(m, plan(m),
-                      absl::StrCat("  grok::device::", call,
-                                   "<Model, Plan>(params);\n}\n")));
+    EXPECT_TRUE(emits(
+        m, plan(m),
+        absl::StrCat("extern \"C\" [[clang::device_kernel]] void ", kernel,
+                     "(const grok::abi::", parameters, " params) {\n")));
+    EXPECT_TRUE(emits(
+        m, plan(m),
+        absl::StrCat("  grok::device::", call, "<Model, Plan>(params);\n}\n")));
   }
 }
 
@@ -114,8 +113,7 @@ TEST(Emit, PacingIsNoConstant) {
   PlanTables p = plan(m), paced = p;
   paced.paceCycles = 12345;
   paced.inFlightChunks = 3;
-  EXPECT_EQ(*emitTranslationUnit(m, p, 90),
-            *emitTranslationUnit(m, paced, 90));
+  EXPECT_EQ(*emitTranslationUnit(m, p, 90), *emitTranslationUnit(m, paced, 90));
 }
 
 TEST(Emit, RealConstantsAreRoundedOnceAndExact) {
