@@ -109,7 +109,7 @@ uint32_t PlanMemory::pace() {
   double rate = target.streamBytesPerSecond(target.smCount) * kPaceShare;
   double cycles =
       kChunkBytes * double(target.smCount) / rate * target.clockMhz * 1e6;
-  return uint32_t(std::min(cycles, double(kMostPaceCycles)));
+  return uint32_t(std::min(cycles, double(mostPaceCycles(kChunkBytes))));
 }
 
 /// On a GPU more than half of what a block can have, so that an SM never holds

@@ -13,8 +13,10 @@ namespace {
 // Wide enough for any sum and product of a file's fields.
 using Wide = unsigned __int128;
 
-constexpr uint32_t kMaxSlots = 65536, kMaxRingStages = 1024,
-                   kMaxSharedBytes = 1 << 20, kMaxThreads = 1024;
+constexpr uint32_t kMaxSlots = 65536, kMaxSharedBytes = 1 << 20,
+                   kMaxThreads = 1024;
+/// A consumer warp waits for what it needs at once with a lane a stage.
+constexpr uint32_t kMaxRingStages = 32;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 56;
 /// What a bulk copy needs.
 constexpr uint64_t kExtentAlign = 16;
@@ -400,7 +402,6 @@ private:
     for (absl::Status s :
          {range("ring stages", p_.ringStages, 1, kMaxRingStages),
           range("chunks in flight", p_.inFlightChunks, 1, p_.ringStages),
-          range("pace", p_.paceCycles, 0, kMostPaceCycles),
           range("chunk bytes", p_.chunkBytes, kFragmentBytes, kMaxSharedBytes),
           range("shared bytes", p_.sharedBytes, 1, kMaxSharedBytes),
           range("threads", p_.threads, 32 * kWarps, kMaxThreads)})
@@ -409,6 +410,10 @@ private:
     if (p_.chunkBytes % kFragmentBytes)
       return error("chunk bytes", absl::StrCat(p_.chunkBytes),
                    absl::StrCat("a multiple of ", kFragmentBytes));
+    if (absl::Status s =
+            range("pace", p_.paceCycles, 0, mostPaceCycles(p_.chunkBytes));
+        !s.ok())
+      return s;
     if (p_.threads % 32)
       return error("threads", absl::StrCat(p_.threads), "a multiple of 32");
     // Also what keeps sharedLayout within 32 bits.

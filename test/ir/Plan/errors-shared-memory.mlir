@@ -140,8 +140,8 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
-  // expected-error @below {{has a pace of 16777217 cycles, expected at most 16777216}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 16777217 shared 208000 threads 544
+  // expected-error @below {{has a pace of 262144 cycles, expected at most 262143}}
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 262144 shared 208000 threads 544
 }
 
 // -----

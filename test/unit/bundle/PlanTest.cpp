@@ -139,8 +139,10 @@ TEST(CheckPlan, RefusesBadSizes) {
        {"a learned router can reach",
         [](auto &p) { p.experts[1] = PlanTables::Expert::kUnreachable; }},
        {"chunks in flight: found 5", [](auto &p) { p.inFlightChunks = 5; }},
-       {"p: pace: found 16777217, expected 0 .. 16777216",
-        [](auto &p) { p.paceCycles = (1 << 24) + 1; }},
+       {"p: pace: found 1048576, expected 0 .. 1048575",
+        [](auto &p) { p.paceCycles = 1 << 20; }},
+       {"p: ring stages: found 33, expected 1 .. 32",
+        [](auto &p) { p.ringStages = 33; }},
        {"p: ring: found 8192 bytes, expected at least 12288, which the kernel "
         "waits for at once",
         [](auto &p) { p.ringStages = p.inFlightChunks = 2; }},
