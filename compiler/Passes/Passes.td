@@ -100,10 +100,12 @@ def PlaceBanks : Pass<"plan-place-banks", "::grok::plan::DeviceOp"> {
 def PlanMemory : Pass<"plan-memory", "::grok::plan::DeviceOp"> {
   let summary = "Plan the ring, shared memory, the arena and the KV reserve";
   let description = [{
-    Chooses the longest K block (128, 64, 32 or 16 steps, none longer than a row
-    needs) with which a ring of at least 3 chunks of 16 KiB fits the target's shared
-    memory, and then the longest ring up to 12. As many chunks are in flight as
-    arrive in the time of a hand-over, 2 to 4. Every buffer of a request gets
+    Chooses the longest K block (256, 192, 128 or 64 steps, or 32 or 16 that hold
+    the longest row; none longer than a row of the residual stream needs) with which
+    a ring of at least 6 chunks of 16 KiB fits the target's shared memory, and then
+    the longest ring up to 12; where none fits, the same with whatever ring holds what
+    the kernel waits for at once. 3 chunks are in flight, and they are spaced for 1.05
+    times the memory's rate with all slots. Every buffer of a request gets
     its own place in the arena for good, the KV cache the last one, with a reserve
     rounded up to 200 MiB. A plan that needs more than the device's memory is an
     error, or, with `allow-oversize`, a remark.

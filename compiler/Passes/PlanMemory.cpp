@@ -102,12 +102,14 @@ uint32_t PlanMemory::inFlight(uint32_t stages) {
   return std::min(kInFlightBytes / kChunkBytes, stages);
 }
 
-/// SM cycles between two chunks of a slot when all slots stream.
+/// SM cycles between two chunks of a slot when all slots stream. Cut off at what
+/// the kernel can count: so slow a memory is the limit by itself.
 uint32_t PlanMemory::pace() {
   Target target = targetOf(getOperation().find<TargetOp>());
   double rate = target.streamBytesPerSecond(target.smCount) * kPaceShare;
-  return uint32_t(kChunkBytes * double(target.smCount) / rate *
-                  target.clockMhz * 1e6);
+  double cycles =
+      kChunkBytes * double(target.smCount) / rate * target.clockMhz * 1e6;
+  return uint32_t(std::min(cycles, double(mostPaceCycles(kChunkBytes))));
 }
 
 /// On a GPU more than half of what a block can have, so that an SM never holds

@@ -4,6 +4,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/KernelAbi.h"
 #include "runtime/bundle/WeightLayout.h"
 
@@ -129,6 +130,9 @@ LogicalResult StreamOp::verify() {
     return emitOpError("has ")
            << getInFlight() << " chunks in flight, "
            << "expected 1 to the ring's " << getRingStages();
+  if (uint32_t most = mostPaceCycles(getChunkBytes()); getPace() > most)
+    return emitOpError("has a pace of ")
+           << getPace() << " cycles, expected at most " << most;
   if (getThreads() != (kWarps + 1) * 32)
     return emitOpError("has blocks of ")
            << getThreads() << " threads, expected " << (kWarps + 1) * 32 << " ("

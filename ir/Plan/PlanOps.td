@@ -229,18 +229,20 @@ def StreamOp : Plan_Part<"stream"> {
   let summary = "A slot's weight stream and the shared memory that it runs through";
   let description = [{
     A producer copies a slot's extents in order, `chunk` bytes at a time, through a ring of `stages` chunks, with at most
-    `in_flight` of them on their way and at least `pace` SM cycles from one to the next. Matrices are consumed in K blocks of `block_steps` k32 steps. `shared` is the
-    dynamic shared memory of the block of `threads` threads.
+    `in_flight` of them on their way and at least `pace` SM cycles from one to the next. Matrices are consumed in K blocks
+    of `block_steps` k32 steps: a multiple of 64, or as long as the longest row. The ring holds what the kernel waits for at
+    once: 64 steps, or a shorter K block, and a chunk, or the keys of a block of positions. `shared` is the dynamic shared
+    memory of the block of `threads` threads.
 
     ```mlir
-    plan.stream block_steps 128 stages 8 chunk 16384 in_flight 2 pace 800 shared 231552 threads 544
+    plan.stream block_steps 128 stages 7 chunk 16384 in_flight 3 pace 890 shared 219648 threads 544
     ```
   }];
   let arguments = (ins I32Attr:$block_steps, I32Attr:$ring_stages, I32Attr:$chunk_bytes, I32Attr:$in_flight, I32Attr:$pace,
                        I32Attr:$shared_bytes, I32Attr:$threads);
   let assemblyFormat = [{
-    `block_steps` $block_steps `stages` $ring_stages `chunk` $chunk_bytes `in_flight` $in_flight `pace` $pace `shared` $shared_bytes
-    `threads` $threads attr-dict
+    `block_steps` $block_steps `stages` $ring_stages `chunk` $chunk_bytes `in_flight` $in_flight `pace` $pace
+    `shared` $shared_bytes `threads` $threads attr-dict
   }];
   let hasVerifier = 1;
 }

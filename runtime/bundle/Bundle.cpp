@@ -73,8 +73,7 @@ struct BundleReader {
     absl::StatusOr<std::string> text = bundle.readFile(kModelFile);
     if (!text.ok())
       return text.status();
-    auto parts =
-        readModelJson(*text, file(kModelFile), bundle.manifest_.formatVersion);
+    auto parts = readModelJson(*text, file(kModelFile));
     if (!parts.ok())
       return parts.status();
     bundle.model_ = parts->first;

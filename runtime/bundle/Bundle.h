@@ -52,8 +52,9 @@ struct FileRecord {
   std::string sha256; // lower-case hex
 };
 
-/// Version 2 added the option `trace`, and kernels that measure (bench
-/// launches, grok_stream).
+/// Version 2 changed the kernels' parameters, the arena and the plan, so that
+/// nothing of version 1 is read; it added the option `trace`, and kernels that
+/// measure (bench launches, grok_stream).
 inline constexpr uint32_t kBundleFormatVersion = 2;
 
 struct Manifest {
@@ -130,8 +131,7 @@ writeBundle(const std::string &path, const BundleContents &contents,
             const std::function<void(uint64_t, uint64_t)> &progress = {});
 
 /// Puts a blob into an existing bundle that has none (grokrun pack),
-/// atomically. FailedPrecondition for a bundle of an older format, whose
-/// kernels are not what this one promises.
+/// atomically.
 absl::Status
 packBundle(const std::string &path, TensorSource &weights, WeightsRecipe recipe,
            const std::function<void(uint64_t, uint64_t)> &progress = {});

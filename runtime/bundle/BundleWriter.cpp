@@ -193,11 +193,6 @@ absl::Status packBundle(const std::string &path, TensorSource &weights,
   absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(path);
   if (!bundle.ok())
     return bundle.status();
-  if (uint32_t version = (*bundle)->manifest().formatVersion;
-      version != kBundleFormatVersion)
-    return absl::FailedPreconditionError(absl::StrCat(
-        (*bundle)->path(), ": found bundle format ", version, ", expected ",
-        kBundleFormatVersion, "; retarget it to its own target first"));
   if ((*bundle)->hasFile(kBlobFile))
     return absl::FailedPreconditionError(absl::StrCat(
         (*bundle)->path(), ": found a bundle that has its weights, expected "

@@ -109,6 +109,12 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
 }
 inline constexpr uint32_t kRegionAlign = 256;
 
+/// SM cycles at most from one chunk of the stream to the next: the kernel
+/// multiplies them with a chunk's bytes in 32 bits.
+constexpr uint32_t mostPaceCycles(uint32_t chunkBytes) {
+  return ~0u / chunkBytes;
+}
+
 /// What the block keeps of the step, apart from the routing.
 inline constexpr uint32_t kControlBytes = 3072;
 

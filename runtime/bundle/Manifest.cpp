@@ -35,8 +35,7 @@ Json optionsToJson(const CompileOptions &o) {
 
 absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
                                                const std::string &pointer,
-                                               const ModelConfig &model,
-                                               uint32_t formatVersion) {
+                                               const ModelConfig &model) {
   CompileOptions o;
   json::ObjectReader in(document, pointer);
   in.choice("dtype", o.dtype, dtypeWords());
@@ -49,8 +48,7 @@ absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
   in.number("pruning_ratio", o.pruningRatio);
   if (in.ok() && !(o.pruningRatio >= 0 && o.pruningRatio <= 1))
     in.fail("pruning_ratio", absl::StrCat(o.pruningRatio), "0 .. 1");
-  if (formatVersion >= 2)
-    in.boolean("trace", o.trace);
+  in.boolean("trace", o.trace);
   if (const Json *histogram = in.member("histogram")) {
     bool counts = histogram->is_array() &&
                   (histogram->empty() || histogram->size() == model.numExperts);
@@ -162,10 +160,12 @@ absl::Status checkFormat(const json::Document &document) {
         document.place("/format_version"), ": found bundle format ", number,
         ", expected at most ", kBundleFormatVersion,
         "; a newer release wrote this bundle, read it with that one"));
-  if (number == 0)
-    return absl::InvalidArgumentError(absl::StrCat(
+  if (number < kBundleFormatVersion)
+    return absl::FailedPreconditionError(absl::StrCat(
         document.place("/format_version"), ": found bundle format ", number,
-        ", expected 1 or later"));
+        ", expected ", kBundleFormatVersion,
+        "; this release's kernels and plans are others, compile the model "
+        "again"));
   return absl::OkStatus();
 }
 
@@ -186,8 +186,7 @@ std::string writeModelJson(const ModelConfig &model,
 }
 
 absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
-readModelJson(std::string_view text, std::string_view file,
-              uint32_t formatVersion) {
+readModelJson(std::string_view text, std::string_view file) {
   absl::StatusOr<json::Document> document = json::parse(text, file);
   if (!document.ok())
     return document.status();
@@ -200,7 +199,7 @@ readModelJson(std::string_view text, std::string_view file,
   if (!model.ok())
     return model.status();
   absl::StatusOr<CompileOptions> options =
-      optionsFromJson(*document, "/options", *model, formatVersion);
+      optionsFromJson(*document, "/options", *model);
   if (!options.ok())
     return options.status();
   return std::pair(*model, *options);

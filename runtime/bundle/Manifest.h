@@ -21,8 +21,7 @@ inline constexpr const char *kTraceFile = "trace.ptx";
 std::string writeModelJson(const ModelConfig &model,
                            const CompileOptions &options);
 absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
-readModelJson(std::string_view text, std::string_view file,
-              uint32_t formatVersion = kBundleFormatVersion);
+readModelJson(std::string_view text, std::string_view file);
 
 /// Canonical JSON. InvalidArgument if the target's or the prediction's text is
 /// no JSON object.

@@ -13,9 +13,10 @@ namespace {
 // Wide enough for any sum and product of a file's fields.
 using Wide = unsigned __int128;
 
-constexpr uint32_t kMaxSlots = 65536, kMaxRingStages = 1024,
-                   kMaxSharedBytes = 1 << 20, kMaxThreads = 1024;
-constexpr uint32_t kMostPaceCycles = 1 << 24;
+constexpr uint32_t kMaxSlots = 65536, kMaxSharedBytes = 1 << 20,
+                   kMaxThreads = 1024;
+/// A consumer warp waits for what it needs at once with a lane a stage.
+constexpr uint32_t kMaxRingStages = 32;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 56;
 /// What a bulk copy needs.
 constexpr uint64_t kExtentAlign = 16;
@@ -384,11 +385,11 @@ private:
   /// A plan for a machine without a decode kernel leaves all of these 0.
   bool hasKernel() const {
     return p_.ringStages || p_.chunkBytes || p_.inFlightChunks ||
-           p_.sharedBytes || p_.threads;
+           p_.paceCycles || p_.sharedBytes || p_.threads;
   }
 
   absl::Status checkKernel() {
-    // Also on a CPU: it sums in the same order.
+    // Of every plan: the rule is the format's, whoever runs it.
     uint32_t longest = 0;
     for (const PlanMatrix &matrix : p_.matrices)
       longest = std::max(longest, matrix.steps);
@@ -401,7 +402,6 @@ private:
     for (absl::Status s :
          {range("ring stages", p_.ringStages, 1, kMaxRingStages),
           range("chunks in flight", p_.inFlightChunks, 1, p_.ringStages),
-          range("pace", p_.paceCycles, 0, kMostPaceCycles),
           range("chunk bytes", p_.chunkBytes, kFragmentBytes, kMaxSharedBytes),
           range("shared bytes", p_.sharedBytes, 1, kMaxSharedBytes),
           range("threads", p_.threads, 32 * kWarps, kMaxThreads)})
@@ -410,6 +410,10 @@ private:
     if (p_.chunkBytes % kFragmentBytes)
       return error("chunk bytes", absl::StrCat(p_.chunkBytes),
                    absl::StrCat("a multiple of ", kFragmentBytes));
+    if (absl::Status s =
+            range("pace", p_.paceCycles, 0, mostPaceCycles(p_.chunkBytes));
+        !s.ok())
+      return s;
     if (p_.threads % 32)
       return error("threads", absl::StrCat(p_.threads), "a multiple of 32");
     // Also what keeps sharedLayout within 32 bits.

@@ -8,7 +8,7 @@ namespace grok {
 namespace {
 
 constexpr std::string_view kMagic = "GROKPLAN";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kMaxNameBytes = 64;
 // Bytes of a table's element in the file.
 constexpr uint64_t kExpertBytes = 4, kBankBytes = 32, kMatrixBytes = 16,
@@ -57,7 +57,8 @@ private:
                    absl::StrCat("at most ", kVersion,
                                 "; the file was written by a newer release"));
     if (version != kVersion)
-      return error("version", absl::StrCat(version), absl::StrCat(kVersion));
+      return error("version", absl::StrCat(version),
+                   absl::StrCat(kVersion, "; compile the model again"));
     uint32_t reserved = in_.u32();
     uint64_t bytes = in_.u64();
     if (in_.failed() || bytes != size_)

@@ -78,8 +78,8 @@ struct PlanTables {
   uint32_t chunkBytes = 0; // a multiple of kFragmentBytes
   uint32_t inFlightChunks =
       0; // at most this many chunks are on their way to a slot; <= ringStages
-  uint32_t paceCycles = 0; // SM cycles at least from the issue of one chunk of
-                           // a slot to the next
+  uint32_t paceCycles = 0;  // SM cycles at least from the issue of one chunk of
+                            // a slot to the next
   uint32_t sharedBytes = 0; // dynamic shared memory of the decode kernel
   uint32_t threads = 0;     // of a block of the decode kernel
 

@@ -74,16 +74,6 @@ uint32_t traceEntriesOfStep(const ModelConfig &model) {
 
 } // namespace
 
-absl::Status CudaExecutor::checkMeasurable() const {
-  constexpr uint32_t kFirst = 2;
-  if (formatVersion_ >= kFirst)
-    return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "%s: found bundle format %d, whose kernels measure nothing, expected %d; "
-      "retarget it to its own target",
-      path_, formatVersion_, kFirst));
-}
-
 /// Memory that nobody has written may hold anything, NaN too.
 absl::Status CudaExecutor::clearKv(uint32_t rows, uint32_t positions) {
   const uint32_t element = kvElementBytes(plan_.activations);
@@ -98,7 +88,6 @@ absl::Status CudaExecutor::clearKv(uint32_t rows, uint32_t positions) {
 absl::StatusOr<abi::DecodeParams>
 CudaExecutor::startBench(const BenchRequest &request) {
   RETURN_IF_ERROR(validateBench(request, maxBatch(), maxSeq()));
-  RETURN_IF_ERROR(checkMeasurable());
   RETURN_IF_ERROR(context_.makeCurrent());
   RETURN_IF_ERROR(clearKv(request.rows, request.context));
   BatchRequest rows;
@@ -155,7 +144,6 @@ absl::StatusOr<BenchResult> CudaExecutor::bench(const BenchRequest &request) {
 }
 
 absl::StatusOr<double> CudaExecutor::streamingCeiling() {
-  RETURN_IF_ERROR(checkMeasurable());
   RETURN_IF_ERROR(context_.makeCurrent());
   absl::StatusOr<Function> kernel = module_.function("grok_stream");
   if (!kernel.ok())

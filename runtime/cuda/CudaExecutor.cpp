@@ -291,10 +291,6 @@ abi::DecodeParams CudaExecutor::baseParams(const BatchRequest &request) const {
   p.watchdogMicroseconds = kWatchdogMicroseconds;
   p.inFlightChunks = plan_.inFlightChunks;
   p.paceCycles = plan_.paceCycles;
-  if (const char *e = std::getenv("XPACE"))
-    p.paceCycles = atoi(e);
-  if (const char *e = std::getenv("XFLIGHT"))
-    p.inFlightChunks = atoi(e);
   return p;
 }
 

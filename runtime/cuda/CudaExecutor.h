@@ -43,8 +43,7 @@ private:
   CudaExecutor(const DriverApi &api, ContextOwner context, const Bundle &bundle,
                const LoadLimits &limits)
       : api_(api), context_(std::move(context)), path_(bundle.path()),
-        formatVersion_(bundle.manifest().formatVersion), model_(bundle.model()),
-        plan_(bundle.plan()), limits_(limits) {}
+        model_(bundle.model()), plan_(bundle.plan()), limits_(limits) {}
 
   absl::Status load(const Bundle &bundle);
   absl::Status checkDevice(const Bundle &bundle);
@@ -62,8 +61,6 @@ private:
                          std::vector<std::vector<int32_t>> &ids);
   absl::Status runByPosition(const BatchRequest &request,
                              std::vector<std::vector<int32_t>> &ids);
-  /// The bundle's kernels can measure.
-  absl::Status checkMeasurable() const;
   absl::Status clearKv(uint32_t rows, uint32_t positions);
   /// The parameters of bench launches, over a KV cache that is cleared.
   absl::StatusOr<abi::DecodeParams> startBench(const BenchRequest &request);
@@ -85,7 +82,6 @@ private:
   const DriverApi &api_;
   ContextOwner context_; // before everything that lives in it
   const std::string path_;
-  const uint32_t formatVersion_;
   const ModelConfig model_;
   const PlanTables plan_;
   const LoadLimits limits_;

@@ -19,9 +19,9 @@
 // CHECK-NEXT: plan.edge qkv -> attention carries "kv_new" words 64 same_layer epoch
 // CHECK-NEXT: plan.edge qkv -> attention carries "kv" words 64 next_step step_fence
 // CHECK-NEXT: plan.edge attention -> merge carries "partials" words 34 same_layer epoch
-// CHECK-NEXT: plan.edge merge -> attn_out carries "attn" words 32 same_layer epoch
+// CHECK-NEXT: plan.edge merge -> attn_out carries "attn" words 16 same_layer epoch
 // CHECK-NEXT: plan.edge attn_out -> gate_up carries "y_attn" words 32 same_layer epoch
-// CHECK-NEXT: plan.edge gate_up -> down carries "act" words 16 same_layer epoch
+// CHECK-NEXT: plan.edge gate_up -> down carries "act" words 8 same_layer epoch
 // CHECK-NEXT: plan.edge down -> qkv carries "y_moe" words 32 next_layer epoch
 // CHECK-NEXT: plan.edge down -> head carries "y_moe" words 32 same_layer epoch
 // CHECK-NEXT: plan.edge head -> qkv carries "candidates" words 4 next_step epoch
@@ -36,23 +36,23 @@
 // CHECK-NEXT: plan.placement striped vectors 16384 layer_bytes 512 blob 40960
 // CHECK-NEXT: plan.segment 0 at 0 bytes 20480 used 18944 layer_stride 8192
 // CHECK-NEXT: plan.segment 1 at 20480 bytes 20480 used 17408 layer_stride 8192
-// CHECK-NEXT: plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 210688 threads 544
-// CHECK-NEXT: plan.arena bytes 209729280 kv_reserve 209715200
+// CHECK-NEXT: plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 31 shared 208000 threads 544
+// CHECK-NEXT: plan.arena bytes 209729024 kv_reserve 209715200
 // CHECK-NEXT: plan.region "q" at 0 bytes 512 alive qkv to attention
 // CHECK-NEXT: plan.region "kv_new" at 512 bytes 1024 alive qkv to attention
 // CHECK-NEXT: plan.region "partials" at 1536 bytes 544 alive attention to merge
-// CHECK-NEXT: plan.region "attn" at 2304 bytes 512 alive merge to attn_out
-// CHECK-NEXT: plan.region "y_attn" at 2816 bytes 512 alive attn_out to gate_up
-// CHECK-NEXT: plan.region "act" at 3328 bytes 256 alive gate_up to down
-// CHECK-NEXT: plan.region "y_moe" at 3584 bytes 512 alive down to head
-// CHECK-NEXT: plan.region "presence" at 4096 bytes 32 alive down to head
-// CHECK-NEXT: plan.region "candidates" at 4352 bytes 64 alive head to head
-// CHECK-NEXT: plan.region "residual" at 4608 bytes 256 alive qkv to head
-// CHECK-NEXT: plan.region "rope" at 4864 bytes 8192 alive qkv to head
-// CHECK-NEXT: plan.region "logits" at 13056 bytes 128 alive head to head
-// CHECK-NEXT: plan.region "ids" at 13312 bytes 260 alive qkv to head
-// CHECK-NEXT: plan.region "claims" at 13824 bytes 8 alive qkv to head
-// CHECK-NEXT: plan.region "kv" at 14080 bytes 209715200 alive qkv to head
+// CHECK-NEXT: plan.region "attn" at 2304 bytes 256 alive merge to attn_out
+// CHECK-NEXT: plan.region "y_attn" at 2560 bytes 512 alive attn_out to gate_up
+// CHECK-NEXT: plan.region "act" at 3072 bytes 128 alive gate_up to down
+// CHECK-NEXT: plan.region "y_moe" at 3328 bytes 512 alive down to head
+// CHECK-NEXT: plan.region "presence" at 3840 bytes 32 alive down to head
+// CHECK-NEXT: plan.region "candidates" at 4096 bytes 64 alive head to head
+// CHECK-NEXT: plan.region "residual" at 4352 bytes 256 alive qkv to head
+// CHECK-NEXT: plan.region "rope" at 4608 bytes 8192 alive qkv to head
+// CHECK-NEXT: plan.region "logits" at 12800 bytes 128 alive head to head
+// CHECK-NEXT: plan.region "ids" at 13056 bytes 260 alive qkv to head
+// CHECK-NEXT: plan.region "claims" at 13568 bytes 8 alive qkv to head
+// CHECK-NEXT: plan.region "kv" at 13824 bytes 209715200 alive qkv to head
 // CHECK-NEXT: plan.prediction step batch 1 context 32 generated 0 best 2.500000e+00 experts 1 {head_us = 2.500000e+00 : f64} worst 3.500000e+00 experts 2 {head_us = 3.500000e+00 : f64}
 
 plan.device @decode of @main rank 0 of 1 {
@@ -71,9 +71,9 @@ plan.device @decode of @main rank 0 of 1 {
   plan.edge qkv -> attention carries "kv_new" words 64 same_layer epoch
   plan.edge qkv -> attention carries "kv" words 64 next_step step_fence
   plan.edge attention -> merge carries "partials" words 34 same_layer epoch
-  plan.edge merge -> attn_out carries "attn" words 32 same_layer epoch
+  plan.edge merge -> attn_out carries "attn" words 16 same_layer epoch
   plan.edge attn_out -> gate_up carries "y_attn" words 32 same_layer epoch
-  plan.edge gate_up -> down carries "act" words 16 same_layer epoch
+  plan.edge gate_up -> down carries "act" words 8 same_layer epoch
   plan.edge down -> qkv carries "y_moe" words 32 next_layer epoch
   plan.edge down -> head carries "y_moe" words 32 same_layer epoch
   plan.edge head -> qkv carries "candidates" words 4 next_step epoch
@@ -88,22 +88,22 @@ plan.device @decode of @main rank 0 of 1 {
   plan.placement striped vectors 16384 layer_bytes 512 blob 40960
   plan.segment 0 at 0 bytes 20480 used 18944 layer_stride 8192
   plan.segment 1 at 20480 bytes 20480 used 17408 layer_stride 8192
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 210688 threads 544
-  plan.arena bytes 209729280 kv_reserve 209715200
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 31 shared 208000 threads 544
+  plan.arena bytes 209729024 kv_reserve 209715200
   plan.region "q" at 0 bytes 512 alive qkv to attention
   plan.region "kv_new" at 512 bytes 1024 alive qkv to attention
   plan.region "partials" at 1536 bytes 544 alive attention to merge
-  plan.region "attn" at 2304 bytes 512 alive merge to attn_out
-  plan.region "y_attn" at 2816 bytes 512 alive attn_out to gate_up
-  plan.region "act" at 3328 bytes 256 alive gate_up to down
-  plan.region "y_moe" at 3584 bytes 512 alive down to head
-  plan.region "presence" at 4096 bytes 32 alive down to head
-  plan.region "candidates" at 4352 bytes 64 alive head to head
-  plan.region "residual" at 4608 bytes 256 alive qkv to head
-  plan.region "rope" at 4864 bytes 8192 alive qkv to head
-  plan.region "logits" at 13056 bytes 128 alive head to head
-  plan.region "ids" at 13312 bytes 260 alive qkv to head
-  plan.region "claims" at 13824 bytes 8 alive qkv to head
-  plan.region "kv" at 14080 bytes 209715200 alive qkv to head
+  plan.region "attn" at 2304 bytes 256 alive merge to attn_out
+  plan.region "y_attn" at 2560 bytes 512 alive attn_out to gate_up
+  plan.region "act" at 3072 bytes 128 alive gate_up to down
+  plan.region "y_moe" at 3328 bytes 512 alive down to head
+  plan.region "presence" at 3840 bytes 32 alive down to head
+  plan.region "candidates" at 4096 bytes 64 alive head to head
+  plan.region "residual" at 4352 bytes 256 alive qkv to head
+  plan.region "rope" at 4608 bytes 8192 alive qkv to head
+  plan.region "logits" at 12800 bytes 128 alive head to head
+  plan.region "ids" at 13056 bytes 260 alive qkv to head
+  plan.region "claims" at 13568 bytes 8 alive qkv to head
+  plan.region "kv" at 13824 bytes 209715200 alive qkv to head
   plan.prediction step batch 1 context 32 generated 0 best 2.500000e+00 experts 1 {head_us = 2.500000e+00 : f64} worst 3.500000e+00 experts 2 {head_us = 3.500000e+00 : f64}
 }

@@ -41,7 +41,7 @@ TEST(PlanTables, AcceptsAMachineWithoutAKernel) {
   ModelConfig model = learnedModel();
   PlanTables plan = makePlan(model);
   plan.ringStages = plan.chunkBytes = plan.inFlightChunks = 0;
-  plan.sharedBytes = plan.threads = 0;
+  plan.paceCycles = plan.sharedBytes = plan.threads = 0;
   plan.arena = {{"kv", 0, kKvReserveUnit, 0, 7}};
   plan.arenaBytes = kKvReserveUnit;
   EXPECT_TRUE(checkPlan(plan, model, "p").ok()) << checkPlan(plan, model, "p");
@@ -96,8 +96,12 @@ TEST(PlanTables, NamesWhatIsWrongWithTheFile) {
                              "expected the magic GROKPLAN");
   std::string newer = bytes;
   newer[8] = 9;
-  EXPECT_EQ(errorOf(newer), "p.bin: version: found 9, expected at most 1; the "
+  EXPECT_EQ(errorOf(newer), "p.bin: version: found 9, expected at most 2; the "
                             "file was written by a newer release");
+  std::string older = bytes;
+  older[8] = 1;
+  EXPECT_EQ(errorOf(older),
+            "p.bin: version: found 1, expected 2; compile the model again");
   EXPECT_NE(errorOf(bytes.substr(0, bytes.size() - 1)).find("truncated"),
             std::string::npos);
 }
@@ -135,10 +139,55 @@ TEST(CheckPlan, RefusesBadSizes) {
        {"a learned router can reach",
         [](auto &p) { p.experts[1] = PlanTables::Expert::kUnreachable; }},
        {"chunks in flight: found 5", [](auto &p) { p.inFlightChunks = 5; }},
+       {"p: pace: found 1048576, expected 0 .. 1048575",
+        [](auto &p) { p.paceCycles = 1 << 20; }},
+       {"p: ring stages: found 33, expected 1 .. 32",
+        [](auto &p) { p.ringStages = 33; }},
+       {"p: ring: found 8192 bytes, expected at least 12288, which the kernel "
+        "waits for at once",
+        [](auto &p) { p.ringStages = p.inFlightChunks = 2; }},
        {"ring: found", [](auto &p) { p.sharedBytes = 4096; }},
        {"that the decode kernel uses", [](auto &p) { p.sharedBytes -= 1; }},
        {"chunk bytes: found 4097", [](auto &p) { p.chunkBytes = 4097; }},
        {"threads: found 545", [](auto &p) { p.threads = 545; }}});
+}
+
+/// Rows of 17 steps: one more than a K block of one step a warp.
+ModelConfig longRows() {
+  ModelConfig model = learnedModel();
+  model.hiddenSize = 17 * kTileK;
+  return model;
+}
+
+TEST(CheckPlan, RefusesKBlocksThatCutBatches) {
+  test::PlanOptions options;
+  options.blockSteps = kBatchSteps * kWarps;
+  options.ringStages = 9;
+  const char *message = "p: K block steps: found 16, expected a multiple of 64 "
+                        "or at least the longest row's 17";
+  expectRefused(longRows(), options,
+                {{message, [](auto &p) { p.blockSteps = 16; }},
+                 // Without a decode kernel too.
+                 {message, [](auto &p) {
+                    p.blockSteps = 16;
+                    p.ringStages = p.chunkBytes = p.inFlightChunks = 0;
+                    p.paceCycles = p.sharedBytes = p.threads = 0;
+                  }}});
+  options.blockSteps = 32; // holds the longest row
+  PlanTables plan = makePlan(longRows(), options);
+  EXPECT_TRUE(checkPlan(plan, longRows(), "p").ok())
+      << checkPlan(plan, longRows(), "p");
+}
+
+TEST(CheckPlan, RefusesARingShorterThanTheKeysOfABlock) {
+  ModelConfig model = learnedModel();
+  model.headDim = 256; // 32 KiB of keys
+  test::PlanOptions options;
+  options.ringStages = 8;
+  expectRefused(model, options,
+                {{"p: ring: found 28672 bytes, expected at least 32768, which "
+                  "the kernel waits for at once",
+                  [](auto &p) { p.ringStages = 7; }}});
 }
 
 TEST(CheckPlan, RefusesTilesThatAreNotProducedOnce) {

@@ -113,9 +113,9 @@ void placeBanks(const ModelConfig &model, PlanTables &plan, uint64_t align) {
 }
 
 void planMemory(const ModelConfig &model, PlanTables &plan) {
-  plan.ringStages = 4;
   plan.chunkBytes = 4096;
   plan.inFlightChunks = 4;
+  plan.paceCycles = 700;
   plan.threads = 544;
   DecodeShape shape = decodeShape(model, plan);
   plan.sharedBytes = sharedLayout(shape).total;
@@ -174,7 +174,8 @@ PlanTables makePlan(const ModelConfig &model, const PlanOptions &options) {
   plan.maxSeq = 64;
   plan.dtype = options.dtype;
   plan.smPolicy = options.smPolicy;
-  plan.blockSteps = 16;
+  plan.blockSteps = options.blockSteps;
+  plan.ringStages = options.ringStages;
   plan.experts.resize(model.numExperts, PlanTables::Expert::kKept);
   for (uint32_t e : options.dropped)
     plan.experts[e] = PlanTables::Expert::kPruned;

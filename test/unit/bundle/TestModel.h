@@ -21,6 +21,7 @@ struct PlanOptions {
   DType dtype = DType::kBF16;
   SmPolicy smPolicy = SmPolicy::kAll;
   std::vector<uint32_t> dropped; // experts, as pruned
+  uint32_t blockSteps = 16, ringStages = 4;
 };
 /// A striped plan with a decode kernel's memory.
 PlanTables makePlan(const ModelConfig &model, const PlanOptions &options = {});

@@ -1,5 +1,8 @@
 #include "codegen/Emit/Emit.h"
 
+#include <array>
+
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace grok {
@@ -74,6 +77,43 @@ TEST(Emit, TracingIsAConstant) {
   absl::StatusOr<std::string> unit = emitTranslationUnit(m, plan(m), 90, true);
   ASSERT_TRUE(unit.ok()) << unit.status();
   EXPECT_NE(unit->find("bool kTrace = true;"), std::string::npos);
+}
+
+TEST(Emit, TheWholeLibraryIsInlined) {
+  ModelConfig m = model();
+  EXPECT_TRUE(emits(
+      m, plan(m),
+      "#pragma clang attribute push(__attribute__((always_inline)), apply_to = "
+      "function)\n"
+      "#include \"codegen/Device/decode.h\"\n"
+      "#include \"codegen/Device/fill.h\"\n"
+      "#include \"codegen/Device/stream.h\"\n"
+      "#pragma clang attribute pop\n"));
+}
+
+TEST(Emit, EveryKernelIsOneCall) {
+  ModelConfig m = model();
+  for (auto [kernel, parameters, call] :
+       {std::array{"grok_decode", "DecodeParams", "decode"},
+        std::array{"grok_fill", "FillParams", "fill"},
+        std::array{"grok_stream", "StreamParams", "stream"}}) {
+    EXPECT_TRUE(emits(
+        m, plan(m),
+        absl::StrCat("extern \"C\" [[clang::device_kernel]] void ", kernel,
+                     "(const grok::abi::", parameters, " params) {\n")));
+    EXPECT_TRUE(emits(
+        m, plan(m),
+        absl::StrCat("  grok::device::", call, "<Model, Plan>(params);\n}\n")));
+  }
+}
+
+/// Pacing is a launch's parameter: a kernel doesn't change with it.
+TEST(Emit, PacingIsNoConstant) {
+  ModelConfig m = model();
+  PlanTables p = plan(m), paced = p;
+  paced.paceCycles = 12345;
+  paced.inFlightChunks = 3;
+  EXPECT_EQ(*emitTranslationUnit(m, p, 90), *emitTranslationUnit(m, paced, 90));
 }
 
 TEST(Emit, RealConstantsAreRoundedOnceAndExact) {
