@@ -124,7 +124,7 @@ template <class B> GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring) {
   using Kv = KvElement<M, P>;
   constexpr uint32_t kHeadDim = M::kHeadDim;
   const float *gain = block.vectors(block.layer());
-  bool staged = kWholeRow<B>;
+  Staged staged = kWholeRow<B> ? Staged::kStored : Staged::kNo;
   matvec(
       block, ring, P::kMatrixQkv, (M::kHidden + kTileK - 1) / kTileK,
       block.params.rows, staged, Phase::kQkv,
@@ -552,7 +552,7 @@ GROK_DEVICE void attnOutPhase(B &block, RingReader<B> &ring) {
   using P = typename B::Plan;
   uint64_t *y = block.template region<uint64_t>(Region::kYAttn) +
                 block.parity() * P::kMaxBatch * M::kHidden;
-  bool staged = false;
+  Staged staged = Staged::kNo;
   matvec(
       block, ring, P::kMatrixAttnOut, (B::kAttnWidth + kTileK - 1) / kTileK,
       block.params.rows, staged, Phase::kAttnOut,

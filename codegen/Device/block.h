@@ -122,6 +122,9 @@ template <class M, class P> struct Block {
   // than the model, for the head.
   uint32_t layers = 0;
 
+  // Which half of the scratch the last product summed in; 2: all of it.
+  uint32_t sumsIn = 2;
+
   // Recomputed or read again wherever they are used: registers are scarcer than
   // either.
   GROK_DEVICE uint32_t step() const { return layers / (M::kLayers + 1); }

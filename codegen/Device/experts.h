@@ -247,7 +247,7 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
-  bool staged = kWholeRow<B>;
+  Staged staged = kWholeRow<B> ? Staged::kStored : Staged::kNo;
   auto stage = [&](uint32_t k0, uint32_t count) {
     stageNormed(block, gain, k0, count);
   };
@@ -324,12 +324,13 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
       publish(y + out.row * M::kHidden + row, value, block.epoch());
   };
 
-  bool staged = false;
+  Staged staged = Staged::kNo;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a],
              matrix = uint32_t(block.routing().down[a]);
     uint32_t tileBegin = block.extent(matrix).tileBegin;
-    staged &= kOnce;
+    if (!kOnce)
+      staged = Staged::kNo;
     matvec(
         block, ring, matrix, (M::kExpertWidth + kTileK - 1) / kTileK, rows,
         staged, Phase::kDown,
@@ -361,7 +362,7 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   if constexpr (kDense) {
     uint32_t matrix = uint32_t(P::kMatrixDenseDown),
              tileBegin = block.extent(matrix).tileBegin;
-    staged = false;
+    staged = Staged::kNo;
     matvec(
         block, ring, matrix, (M::kDenseWidth + kTileK - 1) / kTileK, rows,
         staged, Phase::kDown,

@@ -1,4 +1,5 @@
-// Activations that cross slots: 64-bit words {float32, epoch}. The epoch says
+// Activations that cross slots: 64-bit words {float32 or two 16-bit values,
+// epoch}. The epoch says
 // that the word belongs to this layer of this step, so no fence and no barrier
 // stands between the writer and its readers.
 #pragma once

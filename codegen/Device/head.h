@@ -66,7 +66,7 @@ GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
   Candidate best{kNegativeInfinity, kNoToken};
   const float *gain = block.vectors(
       M::kLayers); // the final norm follows the last layer's vectors
-  bool staged = kWholeRow<B>;
+  Staged staged = kWholeRow<B> ? Staged::kStored : Staged::kNo;
   matvec(
       block, ring, P::kMatrixHead, (M::kHidden + kTileK - 1) / kTileK,
       block.params.rows, staged, Phase::kHead,

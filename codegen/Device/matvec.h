@@ -189,6 +189,13 @@ template <class B> struct WarpProduct {
   }
 };
 
+/// How far the operand of a single K block is when a product begins.
+enum class Staged : uint32_t {
+  kNo,
+  kStored, // each thread has stored its part
+  kShared  // and a barrier has passed since
+};
+
 /// Tiles that a warp works on at a time: two, whose loads and products overlap,
 /// if their registers are to be had and the stream goes on in the rest of the
 /// ring.
@@ -205,12 +212,14 @@ inline constexpr uint32_t kTilesTogether =
 ///   count - 1 (padding zeroed by the caller); emit(Output, value, partner):
 ///   once for each tile group, by whole warps; `partner` is the value of r ^ 1.
 /// `staged` tells whether the operand (of a single K block) is already there,
-/// and is set. Summation order of an output: a warp sums its k32 steps four at
-/// a time, even and odd k16 halves apart, the fours in order; then the warps in
-/// order. K blocks don't show.
+/// and is set. Groups of few tiles sum in the two halves of the scratch by
+/// turns, so that of products with one operand the next begins while some warps
+/// still reduce the one before. Summation order of an output: a warp sums its
+/// k32 steps four at a time, even and odd k8 groups apart, the fours in order;
+/// then the warps in order. K blocks don't show.
 template <class B, class Stage, class Emit>
 GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
-                        uint32_t steps, uint32_t rows, bool &staged,
+                        uint32_t steps, uint32_t rows, Staged &staged,
                         Phase phase, Stage stage, Emit emit) {
   using Plan = typename B::Plan;
   using Product = WarpProduct<B>;
@@ -223,8 +232,14 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
     block.beginPhase();
     const uint32_t vector = block.lane() % 4 * 2; // and the next one
     const bool firstOf = vector < rows, second = vector + 1 < rows;
-    const uint32_t sums =
+    const uint32_t tileSums = kWarps * rows * kTileRows * 4;
+    const bool few = tiles <= kGroupTiles / 2, apart = few && block.sumsIn < 2;
+    block.sumsIn = !few ? 2 : apart ? 1 - block.sumsIn : 0;
+    const uint32_t scratch =
         block.sharedAddress(B::kShared.scratch) +
+        (block.sumsIn == 1 ? kGroupTiles / 2 * tileSums : 0);
+    const uint32_t sums =
+        scratch +
         ((block.warp() * rows + vector) * kTileRows + block.lane() / 4) *
             4; // [tile][warp][row][8]
     for (uint32_t k0 = 0; k0 < steps; k0 += Plan::kBlockSteps) {
@@ -232,13 +247,16 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
                       steps - k0 < Plan::kBlockSteps ? steps - k0
                                                      : Plan::kBlockSteps,
                       phase};
-      if (!staged || steps > Plan::kBlockSteps) {
+      if (staged == Staged::kNo || steps > Plan::kBlockSteps) {
         if (k0 > 0)
           block.sync(); // the previous operand has been read
         stage(k0 * kTileK, product.count * kTileK);
-        staged = true;
+        staged = Staged::kStored;
       }
-      block.sync(); // the operand is there, and the sums before have been read
+      if (staged == Staged::kStored || !apart)
+        block
+            .sync(); // the operand is there, and the sums before have been read
+      staged = Staged::kShared;
       typename Product::Operands x;
       if constexpr (Product::kKept)
         x = product.operands(0);
@@ -246,7 +264,6 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
 #pragma unroll 1
       for (uint32_t j = 0; j < tiles; j += kTiles) {
         const uint32_t here = tiles - j < kTiles ? tiles - j : kTiles;
-        const uint32_t tileSums = kWarps * rows * kTileRows * 4;
         auto place = [&](uint32_t t) { return sums + (j + t) * tileSums; };
         // Between K blocks the warp's sums wait where they will be reduced.
         float sum[kTiles][2];
@@ -288,8 +305,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
     const uint32_t perTile = rows * kTileRows;
     if (block.tid - block.lane() < tiles * perTile) { // the whole warp or none
       uint32_t tile = block.tid / perTile, inTile = block.tid % perTile;
-      const uint32_t in = block.sharedAddress(B::kShared.scratch) +
-                          (tile * kWarps * perTile + inTile) * 4;
+      const uint32_t in = scratch + (tile * kWarps * perTile + inTile) * 4;
       float sum = 0;
 #pragma unroll
       for (uint32_t w = 0; w < kWarps; ++w)
