@@ -102,8 +102,8 @@ uint32_t PlanMemory::inFlight(uint32_t stages) {
   return std::min(kInFlightBytes / kChunkBytes, stages);
 }
 
-/// SM cycles between two chunks of a slot when all slots stream. Cut off at what
-/// the kernel can count: so slow a memory is the limit by itself.
+/// SM cycles between two chunks of a slot when all slots stream. Cut off at
+/// what the kernel can count: so slow a memory is the limit by itself.
 uint32_t PlanMemory::pace() {
   Target target = targetOf(getOperation().find<TargetOp>());
   double rate = target.streamBytesPerSecond(target.smCount) * kPaceShare;

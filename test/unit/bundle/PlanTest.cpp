@@ -183,6 +183,7 @@ TEST(CheckPlan, RefusesARingShorterThanTheKeysOfABlock) {
   ModelConfig model = learnedModel();
   model.headDim = 256; // 32 KiB of keys
   test::PlanOptions options;
+  options.blockSteps = 32; // a row of the attention's output
   options.ringStages = 8;
   expectRefused(model, options,
                 {{"p: ring: found 28672 bytes, expected at least 32768, which "

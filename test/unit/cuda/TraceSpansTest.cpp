@@ -87,6 +87,17 @@ TEST(TraceSpans, NothingIsNoSpans) {
   EXPECT_TRUE(spans->empty());
 }
 
+TEST(TraceSpans, ShowsTheFirstOfSeveralWaits) {
+  std::vector<abi::TraceEntry> entries = {
+      entry(0, 0, kBegin), entry(1000, 2000, kReady), entry(3000, 6000, kReady),
+      entry(5000, 10000, kEnd)};
+  auto spans = cuda::traceSpans(entries, std::vector<uint32_t>{4});
+  ASSERT_TRUE(spans.ok()) << spans.status();
+  ASSERT_EQ(spans->size(), 1u);
+  EXPECT_NEAR((*spans)[0].ready, 1e-6, 1e-12);
+  EXPECT_NEAR((*spans)[0].end, 5e-6, 1e-12);
+}
+
 TEST(TraceSpans, RefusesWhatIsOutOfOrder) {
   expectRefused({entry(0, 0, kEnd)},
                 "the trace of slot 0: found point 2 of phase 0 in layer 0 at "
@@ -97,8 +108,11 @@ TEST(TraceSpans, RefusesWhatIsOutOfOrder) {
                 "found point 2 of phase 1");
   expectRefused({entry(0, 0, kBegin), entry(0, 0, kEnd, 0, 1)},
                 "phase 0 in layer 1 at entry 1");
+  expectRefused({entry(0, 0, kBegin), entry(0, 0, kReady), entry(0, 0, kEnd),
+                 entry(0, 0, kReady)},
+                "found point 1 of phase 0 in layer 0 at entry 3");
   expectRefused({entry(0, 0, kBegin), entry(0, 0, kReady), entry(0, 0, kReady)},
-                "found point 1 of phase 0 in layer 0 at entry 2");
+                "stops inside a phase after 3 entries");
   expectRefused({entry(0, 0, kBegin), entry(0, 0, abi::TracePoint(3))},
                 "found point 3");
   expectRefused({entry(0, 0, kBegin, 9)}, "phase 9");
