@@ -182,17 +182,40 @@ FileWriter::~FileWriter() {
     ::close(file_);
 }
 
-absl::Status FileWriter::create(const std::string &path, uint64_t bytes) {
+absl::Status
+createTemporary(const std::string &path,
+                const std::function<absl::Status(const std::string &)> &make) {
+  constexpr int kMaxNames = 1000; // more are no accident
+  std::string name = absl::StrCat(path, ".tmp-", ::getpid());
+  absl::Status status = make(name);
+  for (int n = 1; n != kMaxNames && absl::IsAlreadyExists(status); ++n)
+    status = make(absl::StrCat(name, "-", n));
+  return status;
+}
+
+absl::Status FileWriter::create(const std::string &path) {
   path_ = path;
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0)
     return systemError(path, "creating", errno);
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::open(const std::string &path) {
+  path_ = path;
+  file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file_ < 0)
+    return systemError(path, "opening", errno);
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::reserve(uint64_t bytes) {
   if (bytes && ::fallocate(file_, 0, 0, off_t(bytes)) != 0 && errno == ENOSPC) {
     struct statvfs fs;
     uint64_t available =
         ::fstatvfs(file_, &fs) == 0 ? uint64_t(fs.f_bavail) * fs.f_frsize : 0;
     return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": needs ", bytes, " bytes, ", available,
+        absl::StrCat(path_, ": needs ", bytes, " bytes, ", available,
                      " are available on the disk"));
   }
   return absl::OkStatus();
@@ -211,7 +234,8 @@ absl::Status FileWriter::write(std::span<const uint8_t> bytes) {
 }
 
 absl::Status FileWriter::close() {
-  bool synced = ::fsync(file_) == 0;
+  // A device or a pipe knows no fsync.
+  bool synced = ::fsync(file_) == 0 || errno == EINVAL || errno == EROFS;
   int error = errno;
   bool closed = ::close(file_) == 0;
   if (synced && !closed)
@@ -229,13 +253,12 @@ StagedDirectory::~StagedDirectory() {
 
 absl::Status StagedDirectory::create(const std::string &path) {
   target_ = path;
-  std::string staged = absl::StrCat(path, ".tmp-", ::getpid());
-  // What an earlier process of this number left.
-  removeFlatDirectory(staged);
-  if (::mkdir(staged.c_str(), 0777) != 0)
-    return systemError(staged, "creating", errno);
-  staged_ = staged;
-  return absl::OkStatus();
+  return createTemporary(path, [&](const std::string &staged) {
+    if (::mkdir(staged.c_str(), 0777) != 0)
+      return systemError(staged, "creating", errno);
+    staged_ = staged;
+    return absl::OkStatus();
+  });
 }
 
 absl::Status StagedDirectory::commit(bool replace) {
