@@ -247,41 +247,48 @@ absl::Status FileWriter::close() {
 }
 
 StagedDirectory::~StagedDirectory() {
-  if (!staged_.empty())
-    removeFlatDirectory(staged_);
+  if (!path().empty())
+    removeFlatDirectory(path());
 }
 
 absl::Status StagedDirectory::create(const std::string &path) {
   target_ = path;
   return createTemporary(path, [&](const std::string &staged) {
+    TemporariesLock lock;
     if (::mkdir(staged.c_str(), 0777) != 0)
       return systemError(staged, "creating", errno);
-    staged_ = staged;
+    staged_.hold(staged, lock);
     return absl::OkStatus();
   });
 }
 
 absl::Status StagedDirectory::commit(bool replace) {
-  if (absl::Status status = syncDirectory(staged_); !status.ok())
+  if (absl::Status status = syncDirectory(path()); !status.ok())
     return status;
-  if (replace && ::renameat2(AT_FDCWD, staged_.c_str(), AT_FDCWD,
-                             target_.c_str(), RENAME_EXCHANGE) == 0) {
-    // The old bundle has the temporary name now and goes with it.
-    return syncDirectory(parentOf(target_));
-  }
+  if (absl::Status status = putIntoPlace(replace); !status.ok())
+    return status;
+  return syncDirectory(parentOf(target_));
+}
+
+/// What goes away afterwards is the temporary then.
+absl::Status StagedDirectory::putIntoPlace(bool replace) {
+  TemporariesLock lock;
+  if (replace && ::renameat2(AT_FDCWD, path().c_str(), AT_FDCWD,
+                             target_.c_str(), RENAME_EXCHANGE) == 0)
+    return absl::OkStatus();
   std::string old = absl::StrCat(target_, ".old-", ::getpid());
   if (replace && ::rename(target_.c_str(), old.c_str()) != 0)
     return systemError(target_, "replacing", errno);
-  if (::rename(staged_.c_str(), target_.c_str()) != 0) {
+  if (::rename(path().c_str(), target_.c_str()) != 0) {
     int error = errno;
     if (replace)
       ::rename(old.c_str(), target_.c_str());
     return systemError(target_, "putting into place", error);
   }
-  staged_.clear();
+  staged_.release(lock);
   if (replace)
-    removeFlatDirectory(old);
-  return syncDirectory(parentOf(target_));
+    staged_.hold(old, lock);
+  return absl::OkStatus();
 }
 
 } // namespace grok

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/bundle/Temporaries.h"
 
 namespace grok {
 
@@ -77,13 +78,15 @@ public:
   ~StagedDirectory(); // removes what was not committed
   StagedDirectory(const StagedDirectory &) = delete;
   absl::Status create(const std::string &path);
-  const std::string &path() const { return staged_; }
+  const std::string &path() const { return staged_.path(); }
   /// Puts the directory into its place; `replace`: one is there, which goes
   /// away afterwards.
   absl::Status commit(bool replace);
 
 private:
-  std::string target_, staged_;
+  absl::Status putIntoPlace(bool replace);
+  std::string target_;
+  Temporary staged_;
 };
 
 } // namespace grok

@@ -88,34 +88,37 @@ OutputFile::create(const std::string &path, uint64_t bytes) {
       return s;
     return file;
   }
-  std::string staged;
-  absl::Status created = createTemporary(place->path, [&](auto &name) {
-    staged = name;
-    return file->writer_.create(name);
+  absl::Status created = createTemporary(place->path, [&](auto &staged) {
+    TemporariesLock lock;
+    absl::Status status = file->writer_.create(staged);
+    if (status.ok())
+      file->staged_.hold(staged, lock);
+    return status;
   });
   if (!created.ok())
     return created;
-  file->staged_ = staged;
   if (absl::Status s = file->writer_.reserve(bytes); !s.ok())
     return s;
+  const std::string &staged = file->staged_.path();
   if (place->mode && ::chmod(staged.c_str(), place->mode) != 0)
     return systemError(staged, "setting the permissions", errno);
   return file;
 }
 
 OutputFile::~OutputFile() {
-  if (!staged_.empty())
-    ::unlink(staged_.c_str());
+  if (!staged_.path().empty())
+    ::unlink(staged_.path().c_str());
 }
 
 absl::Status OutputFile::commit() {
   if (absl::Status s = writer_.close(); !s.ok())
     return s;
-  if (staged_.empty())
+  if (staged_.path().empty())
     return absl::OkStatus();
-  if (std::rename(staged_.c_str(), path_.c_str()) != 0)
+  TemporariesLock lock;
+  if (std::rename(staged_.path().c_str(), path_.c_str()) != 0)
     return systemError(path_, "renaming the finished file", errno);
-  staged_.clear();
+  staged_.release(lock);
   return absl::OkStatus();
 }
 

@@ -32,7 +32,8 @@ public:
 
 private:
   OutputFile() = default;
-  std::string path_, staged_; // staged_ is empty: nothing to rename or remove
+  std::string path_;
+  Temporary staged_; // none: there is nothing to rename or remove
   FileWriter writer_;
 };
 
