@@ -7,6 +7,7 @@
 #include "codegen/Emit/Emit.h"
 #include "compiler/Pipeline/Lowering.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/Temporaries.h"
 
 namespace grok {
 namespace {
@@ -73,6 +74,9 @@ absl::Status writeBundleOf(const CompileRequest &request, Lowered lowered,
   if (!ingredients.tokenizer.empty())
     contents.files[kTokenizerFile] = ingredients.tokenizer;
   contents.plan = std::move(lowered.tables);
+  for (const std::string &message : findLeftovers(request.output))
+    if (hooks.report)
+      hooks.report(CompileHooks::Severity::kWarning, message);
   return writeBundle(request.output, contents, weights.get(), hooks.progress);
 }
 

@@ -51,6 +51,8 @@ struct CompileHooks {
   std::function<void(Severity, const std::string &message)> report;
   /// Bytes of the blob written, and their total.
   std::function<void(uint64_t, uint64_t)> progress;
+  /// Bytes of retarget's input whose hashes were checked, and their total.
+  std::function<void(uint64_t, uint64_t)> checked;
 };
 
 /// Compiles as far as request.emit says; text of the earlier phases goes to
@@ -75,7 +77,8 @@ struct RetargetRequest {
 /// and the weights (or their recipe) come from it. The result equals, file by
 /// file, what compile would write for the new target. Errors as compile's; also
 /// InvalidArgument when neither target nor bankCount is given, and whatever
-/// reading the bundle finds.
+/// reading the bundle finds; the hash of every file that is used is checked
+/// before anything is written.
 absl::Status retarget(const RetargetRequest &request,
                       const CompileHooks &hooks = {});
 

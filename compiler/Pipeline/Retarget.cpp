@@ -47,11 +47,19 @@ absl::StatusOr<CompileRequest> recompile(const RetargetRequest &request,
   return compile;
 }
 
-absl::StatusOr<Ingredients> ingredientsOf(std::shared_ptr<Bundle> bundle) {
+/// The weights in the bundle's blob, whose hash is checked first: opening the
+/// bundle checked those of all other files.
+absl::StatusOr<std::unique_ptr<TensorSource>>
+openBlob(std::shared_ptr<Bundle> bundle, const CompileHooks &hooks) {
+  if (absl::Status status = bundle->verify(hooks.checked); !status.ok())
+    return status;
+  return bundleSource(std::move(bundle));
+}
+
+absl::StatusOr<Ingredients> ingredientsOf(std::shared_ptr<Bundle> bundle,
+                                          const CompileHooks &hooks) {
   Ingredients ingredients;
-  ingredients.openWeights = [bundle] {
-    return absl::StatusOr<std::unique_ptr<TensorSource>>(bundleSource(bundle));
-  };
+  ingredients.openWeights = [bundle, hooks] { return openBlob(bundle, hooks); };
   if (!bundle->hasFile(kTokenizerFile))
     return ingredients;
   absl::StatusOr<std::string> tokenizer = bundle->readFile(kTokenizerFile);
@@ -73,7 +81,7 @@ absl::Status retarget(const RetargetRequest &request,
   absl::StatusOr<CompileRequest> again = recompile(request, **bundle);
   if (!again.ok())
     return again.status();
-  absl::StatusOr<Ingredients> ingredients = ingredientsOf(*bundle);
+  absl::StatusOr<Ingredients> ingredients = ingredientsOf(*bundle, hooks);
   if (!ingredients.ok())
     return ingredients.status();
   std::ostringstream none; // a bundle prints nothing

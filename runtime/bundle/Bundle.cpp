@@ -17,9 +17,10 @@ constexpr uint64_t kMaxFileBytes = 1 << 30;
 
 absl::Status hashMismatch(const std::string &file, const std::string &found,
                           const std::string &expected) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(file, ": found sha256 ", found, ", expected ", expected,
-                   " as in the manifest; the file was changed or damaged"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      file, ": found sha256 ", found, ", expected ", expected,
+      " as in the manifest; the file was changed or damaged: compile the "
+      "bundle again, or restore it from a copy"));
 }
 
 } // namespace

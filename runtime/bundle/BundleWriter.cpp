@@ -65,7 +65,7 @@ public:
 
   absl::Status addFile(const std::string &name, const std::string &text) {
     FileWriter out;
-    if (absl::Status s = out.create(place(name), 0); !s.ok())
+    if (absl::Status s = out.create(place(name)); !s.ok())
       return s;
     if (absl::Status s = out.write(asBytes(text)); !s.ok())
       return s;
@@ -82,7 +82,9 @@ public:
                        const ProgressFn &progress) {
     uint64_t total = contents.plan.blobBytes, done = 0;
     FileWriter out;
-    if (absl::Status s = out.create(place(kBlobFile), total); !s.ok())
+    if (absl::Status s = out.create(place(kBlobFile)); !s.ok())
+      return s;
+    if (absl::Status s = out.reserve(total); !s.ok())
       return s;
     Sha256 hash;
     auto sink = [&](std::span<const uint8_t> bytes) {

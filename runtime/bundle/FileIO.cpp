@@ -182,17 +182,40 @@ FileWriter::~FileWriter() {
     ::close(file_);
 }
 
-absl::Status FileWriter::create(const std::string &path, uint64_t bytes) {
+absl::Status
+createTemporary(const std::string &path,
+                const std::function<absl::Status(const std::string &)> &make) {
+  constexpr int kMaxNames = 1000; // more are no accident
+  std::string name = absl::StrCat(path, ".tmp-", ::getpid());
+  absl::Status status = make(name);
+  for (int n = 1; n != kMaxNames && absl::IsAlreadyExists(status); ++n)
+    status = make(absl::StrCat(name, "-", n));
+  return status;
+}
+
+absl::Status FileWriter::create(const std::string &path) {
   path_ = path;
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file_ < 0)
     return systemError(path, "creating", errno);
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::open(const std::string &path) {
+  path_ = path;
+  file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file_ < 0)
+    return systemError(path, "opening", errno);
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::reserve(uint64_t bytes) {
   if (bytes && ::fallocate(file_, 0, 0, off_t(bytes)) != 0 && errno == ENOSPC) {
     struct statvfs fs;
     uint64_t available =
         ::fstatvfs(file_, &fs) == 0 ? uint64_t(fs.f_bavail) * fs.f_frsize : 0;
     return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": needs ", bytes, " bytes, ", available,
+        absl::StrCat(path_, ": needs ", bytes, " bytes, ", available,
                      " are available on the disk"));
   }
   return absl::OkStatus();
@@ -211,7 +234,8 @@ absl::Status FileWriter::write(std::span<const uint8_t> bytes) {
 }
 
 absl::Status FileWriter::close() {
-  bool synced = ::fsync(file_) == 0;
+  // A device or a pipe knows no fsync.
+  bool synced = ::fsync(file_) == 0 || errno == EINVAL || errno == EROFS;
   int error = errno;
   bool closed = ::close(file_) == 0;
   if (synced && !closed)
@@ -223,42 +247,48 @@ absl::Status FileWriter::close() {
 }
 
 StagedDirectory::~StagedDirectory() {
-  if (!staged_.empty())
-    removeFlatDirectory(staged_);
+  if (!path().empty())
+    removeFlatDirectory(path());
 }
 
 absl::Status StagedDirectory::create(const std::string &path) {
   target_ = path;
-  std::string staged = absl::StrCat(path, ".tmp-", ::getpid());
-  // What an earlier process of this number left.
-  removeFlatDirectory(staged);
-  if (::mkdir(staged.c_str(), 0777) != 0)
-    return systemError(staged, "creating", errno);
-  staged_ = staged;
-  return absl::OkStatus();
+  return createTemporary(path, [&](const std::string &staged) {
+    TemporariesLock lock;
+    if (::mkdir(staged.c_str(), 0777) != 0)
+      return systemError(staged, "creating", errno);
+    staged_.hold(staged, lock);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status StagedDirectory::commit(bool replace) {
-  if (absl::Status status = syncDirectory(staged_); !status.ok())
+  if (absl::Status status = syncDirectory(path()); !status.ok())
     return status;
-  if (replace && ::renameat2(AT_FDCWD, staged_.c_str(), AT_FDCWD,
-                             target_.c_str(), RENAME_EXCHANGE) == 0) {
-    // The old bundle has the temporary name now and goes with it.
-    return syncDirectory(parentOf(target_));
-  }
+  if (absl::Status status = putIntoPlace(replace); !status.ok())
+    return status;
+  return syncDirectory(parentOf(target_));
+}
+
+/// What goes away afterwards is the temporary then.
+absl::Status StagedDirectory::putIntoPlace(bool replace) {
+  TemporariesLock lock;
+  if (replace && ::renameat2(AT_FDCWD, path().c_str(), AT_FDCWD,
+                             target_.c_str(), RENAME_EXCHANGE) == 0)
+    return absl::OkStatus();
   std::string old = absl::StrCat(target_, ".old-", ::getpid());
   if (replace && ::rename(target_.c_str(), old.c_str()) != 0)
     return systemError(target_, "replacing", errno);
-  if (::rename(staged_.c_str(), target_.c_str()) != 0) {
+  if (::rename(path().c_str(), target_.c_str()) != 0) {
     int error = errno;
     if (replace)
       ::rename(old.c_str(), target_.c_str());
     return systemError(target_, "putting into place", error);
   }
-  staged_.clear();
+  staged_.release(lock);
   if (replace)
-    removeFlatDirectory(old);
-  return syncDirectory(parentOf(target_));
+    staged_.hold(old, lock);
+  return absl::OkStatus();
 }
 
 } // namespace grok

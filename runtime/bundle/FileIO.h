@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/bundle/Temporaries.h"
 
 namespace grok {
 
@@ -43,15 +44,24 @@ void releasePages(std::span<const uint8_t> bytes);
 /// Names in a directory, sorted, without "." and "..".
 absl::StatusOr<std::vector<std::string>> listDirectory(const std::string &path);
 
-/// A new file that is written front to back.
+/// Calls `make` with PATH.tmp-PID, PATH.tmp-PID-1, ... until the name is free:
+/// `make` returns AlreadyExists where it isn't.
+absl::Status
+createTemporary(const std::string &path,
+                const std::function<absl::Status(const std::string &)> &make);
+
+/// A file that is written front to back.
 class FileWriter {
 public:
   FileWriter() = default;
   ~FileWriter();
   FileWriter(const FileWriter &) = delete;
-  /// Creates the file; it must not be there. Space for `bytes` is reserved
-  /// where the file system can do that.
-  absl::Status create(const std::string &path, uint64_t bytes);
+  /// Creates the file; it must not be there.
+  absl::Status create(const std::string &path);
+  /// Opens what is there, to add to it: a device, a pipe.
+  absl::Status open(const std::string &path);
+  /// Reserves space for `bytes` where the file system can do that.
+  absl::Status reserve(uint64_t bytes);
   absl::Status write(std::span<const uint8_t> bytes);
   /// Everything is on the disk when it returns.
   absl::Status close();
@@ -68,13 +78,15 @@ public:
   ~StagedDirectory(); // removes what was not committed
   StagedDirectory(const StagedDirectory &) = delete;
   absl::Status create(const std::string &path);
-  const std::string &path() const { return staged_; }
+  const std::string &path() const { return staged_.path(); }
   /// Puts the directory into its place; `replace`: one is there, which goes
   /// away afterwards.
   absl::Status commit(bool replace);
 
 private:
-  std::string target_, staged_;
+  absl::Status putIntoPlace(bool replace);
+  std::string target_;
+  Temporary staged_;
 };
 
 } // namespace grok

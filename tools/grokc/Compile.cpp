@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -8,6 +7,7 @@
 #include "compiler/Config/TextFile.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/OutputFile.h"
 #include "tools/grokc/Commands.h"
 #include "tools/grokc/Flags.h"
 #include "tools/grokc/Progress.h"
@@ -173,18 +173,7 @@ absl::Status writeText(const std::string &text, const std::string &output) {
     std::cout << text;
     return absl::OkStatus();
   }
-  std::string beside = output + ".part";
-  std::ofstream file(beside, std::ios::binary);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file)
-    fs::rename(beside, output, error);
-  if (file && !error)
-    return absl::OkStatus();
-  fs::remove(beside, error);
-  return absl::InvalidArgumentError(
-      absl::StrCat(output, ": cannot be written"));
+  return writeTextFile(output, text);
 }
 
 absl::Status compileCommand(const Arguments &args) {

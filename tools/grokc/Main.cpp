@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "tools/common/Signals.h"
 #include "tools/grokc/Commands.h"
 
 namespace {
@@ -69,6 +70,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+  grok::removeTemporariesOnSignals();
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {

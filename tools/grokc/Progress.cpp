@@ -1,6 +1,7 @@
 #include "tools/grokc/Progress.h"
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <unistd.h>
 
@@ -11,16 +12,23 @@ constexpr int kBarWidth = 40;
 
 /// Draws only when a percent has passed: writing costs more than packing small
 /// extents.
-void drawBar(uint64_t done, uint64_t total, int &shown) {
+void drawBar(const char *what, uint64_t done, uint64_t total, int &shown) {
   int percent = total ? int(double(done) / double(total) * 100) : 100;
   if (percent == shown)
     return;
   shown = percent;
   int filled = percent * kBarWidth / 100;
-  std::fprintf(stderr, "\rweights [%.*s%*s] %3d %% of %.2f GB%s", filled,
+  std::fprintf(stderr, "\r%s [%.*s%*s] %3d %% of %.2f GB%s", what, filled,
                "########################################", kBarWidth - filled,
                "", percent, double(total) * 1e-9, percent == 100 ? "\n" : "");
   std::fflush(stderr);
+}
+
+std::function<void(uint64_t, uint64_t)> bar(const char *what) {
+  return
+      [what, shown = std::make_shared<int>(-1)](uint64_t done, uint64_t total) {
+        drawBar(what, done, total, *shown);
+      };
 }
 
 } // namespace
@@ -33,11 +41,10 @@ CompileHooks consoleHooks() {
         severity == CompileHooks::Severity::kWarning ? "warning" : "remark";
     std::fprintf(stderr, "%s: %s\n", word, message.c_str());
   };
-  if (isatty(STDERR_FILENO))
-    hooks.progress = [shown = std::make_shared<int>(-1)](uint64_t done,
-                                                         uint64_t total) {
-      drawBar(done, total, *shown);
-    };
+  if (isatty(STDERR_FILENO)) {
+    hooks.progress = bar("weights");
+    hooks.checked = bar("check");
+  }
   return hooks;
 }
 

@@ -28,7 +28,7 @@ absl::Status writeTrace(const Arguments &args, Executor &executor) {
     return absl::Status(
         spans.status().code(),
         absl::StrCat("--trace: ", std::string(spans.status().message())));
-  return writeText(args.trace, chromeTrace(*spans));
+  return writeTextFile(args.trace, chromeTrace(*spans));
 }
 
 absl::Status benchCommand(const Arguments &args) {
@@ -56,7 +56,7 @@ absl::Status benchCommand(const Arguments &args) {
   BenchReport report = benchReport(*session->bundle, executor, args.request,
                                    *std::move(result), *ceiling);
   if (!args.json.empty())
-    if (absl::Status s = writeText(args.json, benchJson(report)); !s.ok())
+    if (absl::Status s = writeTextFile(args.json, benchJson(report)); !s.ok())
       return s;
   std::cout << benchText(report);
   return absl::OkStatus();

@@ -146,7 +146,8 @@ absl::Status evalCommand(const Arguments &args) {
     return s;
   if (histogram) {
     nlohmann::json out = {{"histogram", evaluation.histogram()}};
-    if (absl::Status s = writeText(args.histogram, out.dump() + "\n"); !s.ok())
+    if (absl::Status s = writeTextFile(args.histogram, out.dump() + "\n");
+        !s.ok())
       return s;
   }
   print(evaluation, *session, args.json);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/api/Device.h"
 #include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/Temporaries.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Progress.h"
@@ -67,6 +68,8 @@ absl::Status packCommand(const std::string &path, const std::string &weights) {
       return opened.status();
     source = std::move(*opened);
   }
+  for (const std::string &message : findLeftovers(path))
+    std::cerr << "warning: " << message << "\n";
   Progress progress("pack");
   return packBundle(path, *source, recipe, [&](uint64_t done, uint64_t total) {
     progress.update(done, total);

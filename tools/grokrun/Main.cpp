@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "tools/common/Signals.h"
 #include "tools/grokrun/Commands.h"
 
 namespace {
@@ -68,6 +69,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+  grok::removeTemporariesOnSignals();
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {

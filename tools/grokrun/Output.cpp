@@ -1,10 +1,6 @@
 #include "tools/grokrun/Output.h"
 
-#include <unistd.h>
-
 #include <bit>
-#include <cerrno>
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -42,43 +38,6 @@ std::string fileStart(const std::vector<std::string> &entries) {
 }
 
 } // namespace
-
-OutputFile::OutputFile(const std::string &path)
-    : path_(path), staged_(absl::StrCat(path, ".tmp-", getpid())) {}
-
-absl::StatusOr<std::unique_ptr<OutputFile>>
-OutputFile::create(const std::string &path, uint64_t bytes) {
-  std::unique_ptr<OutputFile> file(new OutputFile(path));
-  if (absl::Status s = file->writer_.create(file->staged_, bytes); !s.ok()) {
-    file->staged_.clear(); // it isn't ours to remove
-    return s;
-  }
-  return file;
-}
-
-OutputFile::~OutputFile() {
-  if (!staged_.empty())
-    unlink(staged_.c_str());
-}
-
-absl::Status OutputFile::commit() {
-  if (absl::Status s = writer_.close(); !s.ok())
-    return s;
-  if (std::rename(staged_.c_str(), path_.c_str()) != 0)
-    return systemError(path_, "renaming the finished file", errno);
-  staged_.clear();
-  return absl::OkStatus();
-}
-
-absl::Status writeText(const std::string &path, std::string_view text) {
-  absl::StatusOr<std::unique_ptr<OutputFile>> file =
-      OutputFile::create(path, text.size());
-  if (!file.ok())
-    return file.status();
-  if (absl::Status s = (*file)->write(bytesOf(text)); !s.ok())
-    return s;
-  return (*file)->commit();
-}
 
 absl::StatusOr<MatrixFile> MatrixFile::create(const std::string &path,
                                               const std::string &tensor,

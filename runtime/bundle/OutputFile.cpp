@@ -1,0 +1,137 @@
+#include "runtime/bundle/OutputFile.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace grok {
+namespace {
+
+/// What is at an output's path.
+struct Place {
+  std::string path;    // symbolic links followed
+  bool direct = false; // to be written to as it is
+  mode_t mode = 0;     // of the file that is there; 0: there is none
+};
+
+std::string directoryOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == path.npos ? "./" : path.substr(0, slash + 1);
+}
+
+/// Whether a link is one of /proc/PID/fd, which leads to an open file and not
+/// to a name.
+bool isOpenFileLink(const std::string &link) {
+  struct statfs fs;
+  return ::statfs(directoryOf(link).c_str(), &fs) == 0 &&
+         fs.f_type == PROC_SUPER_MAGIC;
+}
+
+absl::StatusOr<std::string> readLink(const std::string &link) {
+  char text[PATH_MAX];
+  ssize_t length = ::readlink(link.c_str(), text, sizeof(text));
+  if (length < 0)
+    return systemError(link, "following the symbolic link", errno);
+  std::string to(text, size_t(length));
+  return to.rfind('/', 0) == 0 ? to : directoryOf(link) + to;
+}
+
+absl::StatusOr<Place> findPlace(const std::string &path) {
+  constexpr int kMaxLinks = 40; // Linux follows no more
+  Place place{path};
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    struct stat info;
+    if (::lstat(place.path.c_str(), &info) != 0) {
+      if (errno == ENOENT)
+        return place;
+      return systemError(path, "opening", errno);
+    }
+    if (S_ISDIR(info.st_mode))
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": found a directory, expected a file or a new name"));
+    place.direct = S_ISLNK(info.st_mode) ? isOpenFileLink(place.path)
+                                         : !S_ISREG(info.st_mode);
+    if (!S_ISLNK(info.st_mode))
+      place.mode = info.st_mode & 0777;
+    if (!S_ISLNK(info.st_mode) || place.direct)
+      return place;
+    absl::StatusOr<std::string> to = readLink(place.path);
+    if (!to.ok())
+      return to.status();
+    place.path = *std::move(to);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": found symbolic links that lead in a circle, expected a file or "
+            "a new name"));
+}
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<OutputFile>>
+OutputFile::create(const std::string &path, uint64_t bytes) {
+  if (path.empty())
+    return absl::InvalidArgumentError(
+        "found an empty name of an output file, expected a path");
+  absl::StatusOr<Place> place = findPlace(path);
+  if (!place.ok())
+    return place.status();
+  std::unique_ptr<OutputFile> file(new OutputFile);
+  file->path_ = place->path;
+  if (place->direct) {
+    if (absl::Status s = file->writer_.open(path); !s.ok())
+      return s;
+    return file;
+  }
+  absl::Status created = createTemporary(place->path, [&](auto &staged) {
+    TemporariesLock lock;
+    absl::Status status = file->writer_.create(staged);
+    if (status.ok())
+      file->staged_.hold(staged, lock);
+    return status;
+  });
+  if (!created.ok())
+    return created;
+  if (absl::Status s = file->writer_.reserve(bytes); !s.ok())
+    return s;
+  const std::string &staged = file->staged_.path();
+  if (place->mode && ::chmod(staged.c_str(), place->mode) != 0)
+    return systemError(staged, "setting the permissions", errno);
+  return file;
+}
+
+OutputFile::~OutputFile() {
+  if (!staged_.path().empty())
+    ::unlink(staged_.path().c_str());
+}
+
+absl::Status OutputFile::commit() {
+  if (absl::Status s = writer_.close(); !s.ok())
+    return s;
+  if (staged_.path().empty())
+    return absl::OkStatus();
+  TemporariesLock lock;
+  if (std::rename(staged_.path().c_str(), path_.c_str()) != 0)
+    return systemError(path_, "renaming the finished file", errno);
+  staged_.release(lock);
+  return absl::OkStatus();
+}
+
+absl::Status writeTextFile(const std::string &path, std::string_view text) {
+  absl::StatusOr<std::unique_ptr<OutputFile>> file =
+      OutputFile::create(path, text.size());
+  if (!file.ok())
+    return file.status();
+  if (absl::Status s = (*file)->write(
+          {reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+      !s.ok())
+    return s;
+  return (*file)->commit();
+}
+
+} // namespace grok

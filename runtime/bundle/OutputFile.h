@@ -1,0 +1,43 @@
+// Single files that a command writes: they appear whole or not at all, and what
+// is no regular file is written to as it is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/bundle/FileIO.h"
+
+namespace grok {
+
+/// Written beside its place as PATH.tmp-PID and renamed by commit(); removed if
+/// that isn't called. Symbolic links are followed and stay. A device, a pipe
+/// and the like are written to directly, as is an open file of a process
+/// (/dev/stdout); a directory is an error.
+class OutputFile {
+public:
+  /// `bytes`: the size that it will have.
+  static absl::StatusOr<std::unique_ptr<OutputFile>>
+  create(const std::string &path, uint64_t bytes);
+  ~OutputFile();
+  OutputFile(const OutputFile &) = delete;
+  absl::Status write(std::span<const uint8_t> bytes) {
+    return writer_.write(bytes);
+  }
+  absl::Status commit();
+
+private:
+  OutputFile() = default;
+  std::string path_;
+  Temporary staged_; // none: there is nothing to rename or remove
+  FileWriter writer_;
+};
+
+/// The whole of an output file.
+absl::Status writeTextFile(const std::string &path, std::string_view text);
+
+} // namespace grok

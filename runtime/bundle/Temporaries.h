@@ -1,0 +1,48 @@
+// What a command has beside its output until it is done: removed when a signal
+// ends the process, and found when nothing could remove it.
+#pragma once
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace grok {
+
+/// While one lives, removeTemporaries() waits, so that a temporary and its
+/// record change in one step. The thread's signals are held back; don't nest.
+class TemporariesLock {
+public:
+  TemporariesLock();
+  ~TemporariesLock();
+  TemporariesLock(const TemporariesLock &) = delete;
+
+private:
+  sigset_t before_;
+};
+
+/// The record of a temporary file or a directory of files.
+class Temporary {
+public:
+  Temporary() = default;
+  ~Temporary();
+  Temporary(const Temporary &) = delete;
+  const std::string &path() const { return path_; }
+  void hold(std::string path, const TemporariesLock &lock);
+  /// It is no temporary any more.
+  void release(const TemporariesLock &lock);
+
+private:
+  friend void removeTemporaries();
+  std::string path_; // empty: none
+  Temporary *next_ = nullptr;
+};
+
+/// Removes all that are held. For a signal's handler that ends the process:
+/// whoever takes the lock afterwards waits for that end.
+void removeTemporaries();
+
+/// A message for each PATH.tmp-PID that a process left which runs no more: what
+/// was found, and how to remove it.
+std::vector<std::string> findLeftovers(const std::string &path);
+
+} // namespace grok
