@@ -1,6 +1,5 @@
 // The subcommands that work on a bundle's files: verify and pack; and probe,
 // which writes a target's.
-#include <charconv>
 #include <iostream>
 #include <memory>
 
@@ -8,6 +7,7 @@
 #include "runtime/api/Device.h"
 #include "runtime/bundle/Bundle.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Progress.h"
 #include "tools/grokrun/Session.h"
@@ -44,10 +44,8 @@ openWeights(const std::string &text, const ModelConfig &model,
     return openCheckpoint(text, model);
   }
   recipe.kind = WeightsRecipe::Kind::kSynthetic;
-  const char *begin = text.data() + kSynthetic.size();
-  const char *end = text.data() + text.size();
-  auto [stop, error] = std::from_chars(begin, end, recipe.seed);
-  if (error != std::errc() || stop != end)
+  if (!cli::parseDecimal(std::string_view(text).substr(kSynthetic.size()),
+                         recipe.seed))
     return absl::InvalidArgumentError(absl::StrCat(
         "--weights: found '", text,
         "', expected synthetic:SEED with an integer SEED, 0 .. 2^64 - 1"));
