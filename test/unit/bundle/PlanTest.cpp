@@ -184,6 +184,7 @@ TEST(CheckPlan, RefusesARingShorterThanTheKeysOfABlock) {
   model.headDim = 256; // 32 KiB of keys
   test::PlanOptions options;
   options.ringStages = 8;
+  options.blockSteps = 32; // holds the longest row
   expectRefused(model, options,
                 {{"p: ring: found 28672 bytes, expected at least 32768, which "
                   "the kernel waits for at once",
