@@ -8,6 +8,7 @@
 #include "runtime/bundle/Bundle.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "tools/cli/Numbers.h"
+#include "tools/cli/Records.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Progress.h"
 #include "tools/grokrun/Session.h"
@@ -26,6 +27,8 @@ absl::Status verifyCommand(const std::string &path) {
     if (!status.ok())
       return status;
   }
+  if (absl::Status s = cli::readRecords(**bundle).status(); !s.ok())
+    return s;
   uint64_t bytes = 0;
   for (const auto &[name, record] : (*bundle)->manifest().files)
     bytes += record.bytes;
