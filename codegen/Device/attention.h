@@ -249,10 +249,11 @@ GROK_DEVICE void cachedWeights(B &block, RingReader<B> &ring,
   constexpr uint32_t kVectors = (kHeadDim + 8 * kVector - 1) / (8 * kVector);
   const uint32_t p = block.tid / 8, part = block.tid % 8;
   const bool there = p < cached;
-  // Four heads at a time: their sums fit the registers.
+  // A few heads at a time: their sums fit the registers.
+  constexpr uint32_t kMostHeads = B::Plan::kSm >= 90 ? 4 : 2;
+  constexpr uint32_t kHeads = kGroup < kMostHeads ? kGroup : kMostHeads;
 #pragma unroll 1
-  for (uint32_t g0 = 0; g0 < kGroup; g0 += 4) {
-    constexpr uint32_t kHeads = kGroup < 4 ? kGroup : 4;
+  for (uint32_t g0 = 0; g0 < kGroup; g0 += kHeads) {
     float dot[kHeads] = {};
 #pragma unroll kVectors <= 2 ? kVectors : 1
     for (uint32_t j = 0; j < kVectors; ++j) {

@@ -63,8 +63,11 @@ static std::vector<EmbeddingExtent> embeddingOf(plan::EmbeddingOp op) {
   return extents;
 }
 
-static void fillStream(plan::StreamOp op, PlanTables &tables) {
+/// The kernel's fields stay 0 where there is none.
+static void fillStream(plan::StreamOp op, bool hasKernel, PlanTables &tables) {
   tables.blockSteps = op.getBlockSteps();
+  if (!hasKernel)
+    return;
   tables.ringStages = op.getRingStages();
   tables.chunkBytes = op.getChunkBytes();
   tables.inFlightChunks = op.getInFlight();
@@ -79,7 +82,8 @@ FailureOr<PlanTables> toTables(plan::DeviceOp device) {
   PlanTables tables;
   tables.deviceIndex = device.getDeviceIndex();
   tables.deviceCount = device.getDeviceCount();
-  tables.slots = device.find<plan::TargetOp>().getSlots();
+  auto target = device.find<plan::TargetOp>();
+  tables.slots = target.getSlots();
   auto bounds = device.find<plan::BoundsOp>();
   tables.maxBatch = bounds.getBatch();
   tables.maxSeq = bounds.getSeq();
@@ -88,7 +92,7 @@ FailureOr<PlanTables> toTables(plan::DeviceOp device) {
   tables.smPolicy = SmPolicy(device.find<plan::AssignmentOp>().getPolicy());
   auto placement = device.find<plan::PlacementOp>();
   tables.bankPolicy = BankPolicy(placement.getPolicy());
-  fillStream(device.find<plan::StreamOp>(), tables);
+  fillStream(device.find<plan::StreamOp>(), target.getSm() != 0, tables);
   tables.experts = expertsOf(device.find<plan::ExpertsOp>());
   for (plan::MatrixOp op : all<plan::MatrixOp>(device))
     tables.matrices.push_back(matrixOf(op));

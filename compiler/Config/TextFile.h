@@ -4,26 +4,23 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/FileIO.h"
 
 namespace grok {
 
-/// The file's bytes. NotFound if there is no such file, InvalidArgument if it
-/// is no readable file or larger than `limit`.
+/// The file's bytes. fileError if it cannot be read, InvalidArgument if it is
+/// larger than `limit`.
 inline absl::StatusOr<std::string>
 readTextFile(const std::string &path, size_t limit = size_t(1) << 30) {
   std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path.c_str(), "rb"),
                                               &std::fclose);
-  if (!file) {
-    std::string message = absl::StrCat(path, ": ", std::strerror(errno));
-    return errno == ENOENT ? absl::NotFoundError(message)
-                           : absl::InvalidArgumentError(message);
-  }
+  if (!file)
+    return fileError(errno, path);
   std::string text;
   char buffer[65536];
   while (size_t got = std::fread(buffer, 1, sizeof buffer, file.get())) {
@@ -33,8 +30,7 @@ readTextFile(const std::string &path, size_t limit = size_t(1) << 30) {
           path, ": found more than ", limit, " bytes, expected fewer"));
   }
   if (std::ferror(file.get()))
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", std::strerror(errno)));
+    return fileError(errno, path);
   return text;
 }
 

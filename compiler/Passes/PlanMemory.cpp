@@ -36,7 +36,9 @@ struct PlanMemory : grok::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override;
 
 private:
+  bool hasKernel();
   LogicalResult check();
+  LogicalResult checkHeads();
   FailureOr<StreamShape> chooseStream();
   uint32_t inFlight(uint32_t stages);
   uint32_t pace();
@@ -48,6 +50,11 @@ private:
 
 } // namespace
 
+/// The CPU runs no decode kernel, and none of its limits are the CPU's.
+bool PlanMemory::hasKernel() {
+  return getOperation().find<TargetOp>().getSm() != 0;
+}
+
 LogicalResult PlanMemory::check() {
   DeviceOp device = getOperation();
   if (device.find<StreamOp>())
@@ -55,6 +62,30 @@ LogicalResult PlanMemory::check() {
   if (!device.find<PlacementOp>())
     return device.emitOpError(
         "has no banks placed; run --plan-place-banks first");
+  return success();
+}
+
+/// What attention keeps of a kv head, whatever the ring. Sizes of shared memory
+/// are computed in 32 bits after this.
+LogicalResult PlanMemory::checkHeads() {
+  DeviceOp device = getOperation();
+  auto target = device.find<TargetOp>();
+  ModelConfig model = sizesOf(device);
+  auto qkv = *device.getBody().front().getOps<MatrixOp>().begin();
+  if (model.headDim > kMostHeadDim)
+    return qkv.emitError("found heads of ")
+           << model.headDim << " dimensions, expected at most " << kMostHeadDim
+           << ", which a block of " << target.getName()
+           << " sums; compile for another target, such as cpu";
+  uint64_t queries =
+      uint64_t(model.numHeads / model.numKvHeads) * model.headDim * 4;
+  if (queries > target.getSharedBytes())
+    return qkv.emitError("found ")
+           << model.numHeads / model.numKvHeads
+           << " query heads for a kv head, whose queries take " << queries
+           << " bytes of shared memory, expected at most the "
+           << target.getSharedBytes() << " that a block of " << target.getName()
+           << " has; compile for another target, such as cpu";
   return success();
 }
 
@@ -67,6 +98,7 @@ FailureOr<StreamShape> PlanMemory::chooseStream() {
   const uint32_t row = ceilDiv(sizesOf(device).hiddenSize, kTileK),
                  longest = longestRow(device);
   uint32_t needed = 0, stagesNeeded = 0;
+  uint64_t ringNeeded = 0;
   for (uint32_t fewest : {kDesiredStages, 1u}) {
     for (uint32_t blockSteps : kBlockSteps) {
       const uint32_t *shorter = std::find(std::begin(kBlockSteps),
@@ -79,16 +111,24 @@ FailureOr<StreamShape> PlanMemory::chooseStream() {
         continue;
       for (uint32_t stages = kMostStages; stages >= fewest; --stages) {
         StreamShape stream{blockSteps, stages, kChunkBytes};
+        if (!hasKernel())
+          return stream;
         DecodeShape shape = decodeShape(device, stream);
-        if (uint64_t(stages) * kChunkBytes < fewestRingBytes(shape))
+        ringNeeded = fewestRingBytes(shape);
+        if (uint64_t(stages) * kChunkBytes < ringNeeded)
           break;
         needed = sharedLayout(shape).total;
         stagesNeeded = stages;
-        if (target.getSm() == 0 || needed <= target.getSharedBytes())
+        if (needed <= target.getSharedBytes())
           return stream;
       }
     }
   }
+  if (!stagesNeeded)
+    return device.emitError("the plan needs a ring of ")
+           << ringNeeded << " bytes, which the kernel waits for at once, but "
+           << kMostStages * kChunkBytes
+           << " are the most; compile with --activations single or for cpu";
   return device.emitError("the plan needs at least ")
          << needed << " bytes of shared memory a block, for a ring of "
          << stagesNeeded << " chunks and buffers of "
@@ -112,13 +152,13 @@ uint32_t PlanMemory::pace() {
   return uint32_t(std::min(cycles, double(mostPaceCycles(kChunkBytes))));
 }
 
-/// On a GPU more than half of what a block can have, so that an SM never holds
-/// two blocks.
+/// More than half of what a block can have, so that an SM never holds
+/// two blocks. None without a kernel.
 uint32_t PlanMemory::sharedBytes(const StreamShape &stream) {
+  if (!hasKernel())
+    return 0;
   auto target = getOperation().find<TargetOp>();
   uint32_t needed = sharedLayout(decodeShape(getOperation(), stream)).total;
-  if (target.getSm() == 0)
-    return needed;
   uint32_t half = uint32_t(target.getSharedBytes() / 2);
   return std::max(needed, half + 128 - half % 128);
 }
@@ -181,7 +221,7 @@ LogicalResult PlanMemory::checkDevice(uint64_t arenaBytes) {
 }
 
 void PlanMemory::runOnOperation() {
-  if (failed(check()))
+  if (failed(check()) || (hasKernel() && failed(checkHeads())))
     return signalPassFailure();
   FailureOr<StreamShape> stream = chooseStream();
   if (failed(stream))

@@ -25,8 +25,21 @@ absl::StatusOr<std::vector<int64_t>> parseIds(std::string_view text,
                                               std::string_view file) {
   std::vector<int64_t> ids;
   unsigned line = 1;
+  // Line of a comma that waits for the id after it; 0: none.
+  unsigned commaLine = 0;
+  auto strayComma = [&](unsigned where) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(std::string(file), ":", where,
+                     ": found a ',' without an id on each side, expected ids "
+                     "separated by one comma or white space"));
+  };
   for (size_t at = 0; at < text.size();) {
     if (separates(text[at])) {
+      if (text[at] == ',') {
+        if (ids.empty() || commaLine)
+          return strayComma(line);
+        commaLine = line;
+      }
       line += text[at++] == '\n';
       continue;
     }
@@ -42,8 +55,11 @@ absl::StatusOr<std::vector<int64_t>> parseIds(std::string_view text,
           shown(text.substr(at, end - at)),
           "', expected integers separated by commas or white space"));
     ids.push_back(id);
+    commaLine = 0;
     at = end;
   }
+  if (commaLine)
+    return strayComma(commaLine);
   return ids;
 }
 

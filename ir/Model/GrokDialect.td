@@ -90,5 +90,6 @@ class Grok_Float<string test, string what>
                                             "whose value is a finite float32 " # what>]>;
 def Grok_NonZero : Grok_Float<"!= 0.0", "other than zero">;
 def Grok_Positive : Grok_Float<"> 0.0", "above zero">;
+def Grok_AboveOne : Grok_Float<"> 1.0", "above one">;
 
 #endif // GROK_IR_MODEL_GROKDIALECT_TD

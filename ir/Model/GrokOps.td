@@ -173,7 +173,7 @@ def RopeOp : Grok_Op<"rope", [Pure, SameOperandsAndResultType]> {
 
     Source: `RotaryEmbedding` in model.py of xai-org/grok-1.
   }];
-  let arguments = (ins Grok_Rows:$input, Grok_Positive:$theta, Grok_Count:$head_dim);
+  let arguments = (ins Grok_Rows:$input, Grok_AboveOne:$theta, Grok_Count:$head_dim);
   let results = (outs Grok_Rows:$result);
   let assemblyFormat = "$input `theta` custom<Double>($theta) `head_dim` $head_dim attr-dict `:` type($input)";
   let hasVerifier = 1;

@@ -232,7 +232,7 @@ def StreamOp : Plan_Part<"stream"> {
     `in_flight` of them on their way and at least `pace` SM cycles from one to the next. Matrices are consumed in K blocks
     of `block_steps` k32 steps: a multiple of 64, or as long as the longest row. The ring holds what the kernel waits for at
     once: 64 steps, or a shorter K block, and a chunk, or the keys of a block of positions. `shared` is the dynamic shared
-    memory of the block of `threads` threads.
+    memory of the block of `threads` threads. A CPU runs no kernel: only its K block counts there, and `shared` is 0.
 
     ```mlir
     plan.stream block_steps 128 stages 7 chunk 16384 in_flight 3 pace 890 shared 219648 threads 544

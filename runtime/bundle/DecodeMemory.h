@@ -131,8 +131,9 @@ constexpr bool residualInShared(const DecodeShape &s) {
 }
 
 inline constexpr uint32_t kKvPositions = 64; // of a block of the KV cache
-/// Groups of threads that share the positions of a block among them; a thread
-/// sums two dimensions of a head.
+/// A consumer thread sums two dimensions of a head.
+inline constexpr uint32_t kMostHeadDim = kWarps * 32 * 2;
+/// Groups of threads that share the positions of a block among them.
 constexpr uint32_t attentionParts(uint32_t headDim) {
   uint32_t parts = kWarps * 32 / (headDim / 2);
   return parts < 8 ? parts : 8;

@@ -36,6 +36,32 @@ const char *kindName(mode_t mode) {
   return "a special file";
 }
 
+/// What to do about an error, where its name does not say so.
+const char *remedyFor(int error) {
+  switch (error) {
+  case ELOOP:
+    return "; make the link in it lead to what it should, not to itself";
+  case EACCES:
+  case EPERM:
+    return "; give yourself the right to it or choose another place";
+  case EROFS:
+    return "; choose another place";
+  case ENAMETOOLONG:
+    return "; choose a shorter one";
+  case ENOSPC:
+  case EDQUOT:
+    return "; free some space or choose another place";
+  case EIO:
+    return "; the disk may be failing, look at the system's log";
+  case ESTALE:
+    return "; mount its file system again";
+  case EMFILE:
+    return "; raise the limit, ulimit -n";
+  default:
+    return "";
+  }
+}
+
 absl::StatusOr<size_t> readSome(int fd, const std::string &path, char *out,
                                 size_t bytes) {
   while (true) {
@@ -72,9 +98,20 @@ void removeFlatDirectory(const std::string &path) {
 
 } // namespace
 
+absl::Status fileError(int error, const std::string &what) {
+  absl::Status status = absl::ErrnoToStatus(error, what);
+  // Abseil has no code for the rest; a file system's fault is never ours.
+  absl::StatusCode code = status.code() == absl::StatusCode::kUnknown ||
+                                  status.code() == absl::StatusCode::kInternal
+                              ? absl::StatusCode::kFailedPrecondition
+                              : status.code();
+  return absl::Status(
+      code, absl::StrCat(std::string(status.message()), remedyFor(error)));
+}
+
 absl::Status systemError(const std::string &path, const std::string &doing,
                          int error) {
-  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", doing));
+  return fileError(error, absl::StrCat(path, ": ", doing));
 }
 
 absl::StatusOr<uint64_t> regularFileSize(const std::string &path) {

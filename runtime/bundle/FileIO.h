@@ -17,6 +17,9 @@ namespace grok {
 
 using ProgressFn = std::function<void(uint64_t done, uint64_t total)>;
 
+/// "WHAT: the error's name; what to do" of an errno. Never Internal or Unknown:
+/// what a file system refuses is no fault of ours.
+absl::Status fileError(int error, const std::string &what);
 /// "PATH: DOING: the system's reason", with a code that fits errno.
 absl::Status systemError(const std::string &path, const std::string &doing,
                          int error);

@@ -209,6 +209,26 @@ private:
   absl::Status error_;
 };
 
+/// What nlohmann's parser passes over silently: it skips a byte order mark and
+/// takes a NUL for the end of the text.
+absl::Status checkBytes(std::string_view text, const std::string &file) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.substr(0, kMark.size()) == kMark)
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ":1:1: found a byte order mark, expected JSON; save "
+                           "the file as UTF-8 without one"));
+  size_t nul = text.find('\0');
+  if (nul == text.npos)
+    return absl::OkStatus();
+  std::string_view before = text.substr(0, nul);
+  size_t lineStart = before.rfind('\n') + 1; // 0 without a newline
+  return absl::InvalidArgumentError(absl::StrCat(
+      file, ":", 1 + std::count(before.begin(), before.end(), '\n'), ":",
+      nul - lineStart + 1,
+      ": found a NUL byte, expected JSON in UTF-8, which has none; the file is "
+      "damaged or in another encoding"));
+}
+
 } // namespace
 
 std::string Document::place(std::string_view pointer) const {
@@ -220,6 +240,8 @@ absl::StatusOr<Document> parse(std::string_view text, std::string_view file,
                                const Limits &limits) {
   Document document;
   document.file = std::string(file);
+  if (absl::Status status = checkBytes(text, document.file); !status.ok())
+    return status;
   Counter counter;
   Builder builder(text, document, limits, counter);
   CountingIterator begin(text.data(), &counter);

@@ -29,8 +29,8 @@ struct Limits {
 };
 
 /// InvalidArgument "FILE:LINE:COLUMN: what was found, what was expected" on
-/// malformed text, duplicate keys, invalid UTF-8, NaN, trailing bytes or too
-/// deep nesting.
+/// malformed text, a NUL or a byte order mark, duplicate keys, invalid UTF-8,
+/// NaN, trailing bytes or too deep nesting.
 absl::StatusOr<Document> parse(std::string_view text, std::string_view file,
                                const Limits &limits = {});
 

@@ -26,7 +26,7 @@ struct Range {
 struct Real {
   const char *field;
   double value;
-  enum { kAny, kNonZero, kPositive, kNonNegative } kind;
+  enum { kAny, kNonZero, kPositive, kNonNegative, kAboveOne } kind;
 };
 
 absl::Status checkSizes(const ModelConfig &c) {
@@ -95,7 +95,7 @@ absl::Status checkReals(const ModelConfig &c) {
       {"attention_cap", c.attentionCap, Real::kNonNegative},
       {"router_cap", c.routerCap, Real::kNonNegative},
       {"final_cap", c.finalCap, Real::kNonNegative},
-      {"rope_theta", c.ropeTheta, Real::kPositive},
+      {"rope_theta", c.ropeTheta, Real::kAboveOne},
       {"norm_eps", c.normEps, Real::kPositive},
   };
   for (const Real &r : reals) {
@@ -109,6 +109,8 @@ absl::Status checkReals(const ModelConfig &c) {
       return bad(r.field, "0", "any other number");
     if (r.kind == Real::kPositive && r.value <= 0)
       return bad(r.field, absl::StrCat(r.value), "a number above 0");
+    if (r.kind == Real::kAboveOne && r.value <= 1)
+      return bad(r.field, absl::StrCat(r.value), "a number above 1");
     if (r.kind == Real::kNonNegative && r.value < 0)
       return bad(r.field, absl::StrCat(r.value), "0 (off) or more");
   }

@@ -416,6 +416,10 @@ private:
       return s;
     if (p_.threads % 32)
       return error("threads", absl::StrCat(p_.threads), "a multiple of 32");
+    if (m_.headDim > kMostHeadDim)
+      return error("head_dim", absl::StrCat(m_.headDim),
+                   absl::StrCat("at most ", kMostHeadDim,
+                                ", which the decode kernel sums"));
     // Also what keeps sharedLayout within 32 bits.
     uint64_t queries = uint64_t(m_.numHeads / m_.numKvHeads) * m_.headDim * 4;
     if (queries > kMaxSharedBytes)

@@ -9,12 +9,13 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/FileIO.h"
 
 namespace grok {
 namespace {
 
 absl::Status systemError(const std::string &path, const char *what) {
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot ", what));
+  return fileError(errno, absl::StrCat(path, ": cannot ", what));
 }
 
 /// Closes a descriptor on every way out.

@@ -1,18 +1,10 @@
 #include "tools/grokc/Flags.h"
 
-#include <charconv>
 #include <filesystem>
 
+#include "tools/cli/Numbers.h"
+
 namespace grok::grokc {
-namespace {
-
-template <typename T> bool parseAll(std::string_view text, T &out) {
-  auto [stop, error] =
-      std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && stop == text.data() + text.size();
-}
-
-} // namespace
 
 absl::Status badFlag(const std::string &flag, const std::string &text,
                      const std::string &expected) {
@@ -23,17 +15,17 @@ absl::Status badFlag(const std::string &flag, const std::string &text,
 absl::StatusOr<uint32_t> flagInteger(const std::string &flag,
                                      const std::string &text, uint32_t low,
                                      uint32_t high) {
-  uint32_t value = 0;
-  if (!parseAll(text, value) || value < low || value > high)
+  uint64_t value = 0;
+  if (!cli::parseDecimal(text, value, high) || value < low)
     return badFlag(flag, text, absl::StrCat("an integer, ", low, " .. ", high));
-  return value;
+  return uint32_t(value);
 }
 
 absl::StatusOr<double> flagNumber(const std::string &flag,
                                   const std::string &text, double low,
                                   double high) {
   double value = 0;
-  if (!parseAll(text, value) || !(value >= low && value < high))
+  if (!cli::parseReal(text, value) || !(value >= low && value < high))
     return badFlag(
         flag, text,
         absl::StrCat("a number, at least ", low, " and less than ", high));
@@ -58,8 +50,8 @@ absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
     return recipe;
   if (text.compare(0, kSynthetic.size(), kSynthetic) == 0) {
     recipe.kind = WeightsRecipe::Kind::kSynthetic;
-    if (!parseAll(std::string_view(text).substr(kSynthetic.size()),
-                  recipe.seed))
+    if (!cli::parseDecimal(std::string_view(text).substr(kSynthetic.size()),
+                           recipe.seed))
       return badFlag("--weights", text,
                      "synthetic:SEED with an integer SEED, 0 .. 2^64 - 1");
     return recipe;

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/Routing/Routing.h"
-#include "compiler/Target/Target.h"
 #include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/Json.h"
 #include "runtime/bundle/ModelJson.h"
 #include "runtime/bundle/Names.h"
+#include "tools/cli/Records.h"
 #include "tools/grokc/BankReport.h"
 
 namespace grok::grokc {
@@ -96,7 +95,7 @@ Json planJson(const PlanTables &plan) {
           {"matrices", matricesJson(plan)}};
 }
 
-absl::StatusOr<Json> expertsJson(const Bundle &bundle) {
+Json expertsJson(const Bundle &bundle, const cli::Records &records) {
   const ModelConfig &model = bundle.model();
   std::vector<uint32_t> kept, pruned, unreachable;
   for (uint32_t e = 0; e < bundle.plan().experts.size(); ++e) {
@@ -105,25 +104,16 @@ absl::StatusOr<Json> expertsJson(const Bundle &bundle) {
     if (bundle.plan().experts[e] == PlanTables::Expert::kPruned)
       pruned.push_back(e);
   }
-  if (model.hash) {
-    absl::StatusOr<HashAnalysis> analysis = analyzeHash(model);
-    if (!analysis.ok())
-      return analysis.status();
+  if (records.hash)
     for (uint32_t e = 0; e < model.numExperts; ++e)
-      if (!analysis->reachable(e))
+      if (!records.hash->reachable(e))
         unreachable.push_back(e);
-  }
   Json out = {{"total", model.numExperts},
               {"kept", kept},
               {"pruned", pruned},
               {"unreachable", unreachable}};
-  if (bundle.options().pruningRatio > 0) {
-    absl::StatusOr<PruningChoice> choice = choosePruned(
-        model, bundle.options().pruningRatio, bundle.options().histogram);
-    if (!choice.ok())
-      return choice.status();
-    out["pruning_touches"] = choice->touchedShare;
-  }
+  if (records.pruning)
+    out["pruning_touches"] = records.pruning->touchedShare;
   return out;
 }
 
@@ -184,33 +174,17 @@ Json weightsJson(const WeightsRecipe &recipe) {
   return nullptr;
 }
 
-/// Text that the bundle holds as JSON.
-absl::StatusOr<Json> parsed(const std::string &text, const std::string &name) {
-  absl::StatusOr<json::Document> document = json::parse(text, name);
-  if (!document.ok())
-    return document.status();
-  return std::move(document->root);
-}
-
 } // namespace
 
 absl::StatusOr<nlohmann::json> inspectJson(const Bundle &bundle) {
   const Manifest &manifest = bundle.manifest();
-  std::string where = absl::StrCat(bundle.path(), "/manifest.json");
-  absl::StatusOr<Target> target =
-      parseTarget(manifest.target.json, absl::StrCat(where, " (target)"));
+  absl::StatusOr<cli::Records> records = cli::readRecords(bundle);
+  if (!records.ok())
+    return records.status();
+  absl::StatusOr<json::Document> target =
+      json::parse(records->target.toJson(), "target");
   if (!target.ok())
     return target.status();
-  absl::StatusOr<Json> prediction =
-      parsed(manifest.predictionJson, absl::StrCat(where, " (prediction)"));
-  if (!prediction.ok())
-    return prediction.status();
-  absl::StatusOr<Json> targetFacts = parsed(target->toJson(), where);
-  if (!targetFacts.ok())
-    return targetFacts.status();
-  absl::StatusOr<Json> experts = expertsJson(bundle);
-  if (!experts.ok())
-    return experts.status();
   Json files = Json::object();
   for (const auto &[name, record] : manifest.files)
     files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
@@ -219,12 +193,12 @@ absl::StatusOr<nlohmann::json> inspectJson(const Bundle &bundle) {
               {"compiler", manifest.compilerVersion},
               {"model", modelConfigToJson(bundle.model())},
               {"options", optionsJson(bundle.options())},
-              {"target", *targetFacts},
+              {"target", target->root},
               {"plan", planJson(bundle.plan())},
-              {"experts", *experts},
+              {"experts", expertsJson(bundle, *records)},
               {"banks", banksJson(bundle)},
-              {"memory", memoryJson(bundle.plan(), *target)},
-              {"prediction", *prediction},
+              {"memory", memoryJson(bundle.plan(), records->target)},
+              {"prediction", records->prediction},
               {"weights", weightsJson(manifest.weights)},
               {"files", files}};
 }

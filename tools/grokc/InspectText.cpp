@@ -56,15 +56,20 @@ void printPlan(std::ostream &out, const Json &r) {
                    : absl::StrCat(" (", text(t["arch"]), ", PTX ",
                                   text(t["ptx_version"]), ")"),
       text(t["clock_mhz"]));
+  bool hasKernel = p["threads"] != 0;
   out << absl::StrFormat(
-      "\nplan         %s slots of %s threads, device %s of %s\n",
-      text(p["slots"]), text(p["threads"]), text(p["device_index"]),
-      text(p["device_count"]));
-  out << absl::StrFormat("             ring of %s chunks of %s bytes, %s in "
-                         "flight; K block %s; %s bytes shared\n",
-                         text(p["ring_stages"]), grouped(p["chunk_bytes"]),
-                         text(p["in_flight_chunks"]), text(p["k_block"]),
-                         grouped(p["shared_bytes"]));
+      "\nplan         %s slots%s, device %s of %s\n", text(p["slots"]),
+      hasKernel ? absl::StrCat(" of ", text(p["threads"]), " threads") : "",
+      text(p["device_index"]), text(p["device_count"]));
+  if (!hasKernel)
+    out << absl::StrFormat("             no decode kernel; K block %s\n",
+                           text(p["k_block"]));
+  else
+    out << absl::StrFormat("             ring of %s chunks of %s bytes, %s in "
+                           "flight; K block %s; %s bytes shared\n",
+                           text(p["ring_stages"]), grouped(p["chunk_bytes"]),
+                           text(p["in_flight_chunks"]), text(p["k_block"]),
+                           grouped(p["shared_bytes"]));
   out << absl::StrFormat("  %-14s %6s %6s %11s %6s %16s  %s\n", "matrix",
                          "tiles", "steps", "tiles/slot", "idle", "bytes",
                          "experts");

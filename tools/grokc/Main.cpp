@@ -1,40 +1,12 @@
 // grokc: the compiler's command line. Exit status 0, 1 for the user's mistakes,
 // 70 for ours.
-#include <cctype>
-#include <cstdio>
 #include <exception>
-#include <iostream>
-#include <utility>
 
+#include "tools/cli/CommandLine.h"
 #include "tools/common/Signals.h"
 #include "tools/grokc/Commands.h"
 
 namespace {
-
-constexpr int kUserError = 1, kInternalError = 70;
-
-int report(const std::string &message, int code) {
-  std::cout.flush();
-  std::fprintf(stderr, "error: %s\n", message.c_str());
-  return code;
-}
-
-int report(const absl::Status &status) {
-  bool ours = status.code() == absl::StatusCode::kInternal ||
-              status.code() == absl::StatusCode::kUnknown;
-  return report(std::string(status.message()),
-                ours ? kInternalError : kUserError);
-}
-
-/// The parser's messages begin with a capital; ours don't.
-std::string lowerStart(std::string message) {
-  if (message.size() > 1 &&
-      !std::isupper(static_cast<unsigned char>(message[1])))
-    message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
-  while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
-    message.pop_back();
-  return message;
-}
 
 int run(int argc, char **argv) {
   CLI::App app("Compiles Grok-family mixture-of-experts models ahead of time, "
@@ -44,27 +16,11 @@ int run(int argc, char **argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(38);
   using namespace grok::grokc;
-  const std::pair<const char *, Action> actions[] = {
-      {"compile", addCompile(app)},
-      {"retarget", addRetarget(app)},
-      {"inspect", addInspect(app)},
-      {"routing", addRouting(app)}};
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError &e) {
-    return report(lowerStart(e.what()), kUserError);
-  }
-  for (const auto &[name, action] : actions)
-    if (app.got_subcommand(name))
-      if (absl::Status status = action(); !status.ok())
-        return report(status);
-  std::cout.flush();
-  return std::cout ? 0
-                   : report("found standard output closed or full, expected to "
-                            "write to it",
-                            kUserError);
+  return grok::cli::runTool(app, argc, argv,
+                            {{"compile", addCompile(app)},
+                             {"retarget", addRetarget(app)},
+                             {"inspect", addInspect(app)},
+                             {"routing", addRouting(app)}});
 }
 
 } // namespace
@@ -74,6 +30,6 @@ int main(int argc, char **argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {
-    return report(e.what(), kInternalError);
+    return grok::cli::reportInternal(e.what());
   }
 }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "tools/cli/Numbers.h"
 #include "tools/grokrun/BenchReport.h"
 #include "tools/grokrun/ChromeTrace.h"
 #include "tools/grokrun/Commands.h"
@@ -75,16 +76,16 @@ Action addBench(CLI::App &app) {
   };
   option("--mode", args->mode, "MODE", "What to measure: decode")
       ->capture_default_str();
-  option("--batch", args->request.rows, "B", "Rows of the batch")
-      ->capture_default_str();
-  option("--context", args->request.context, "N",
-         "Positions that a step attends to")
-      ->capture_default_str();
-  option("--steps", args->request.steps, "M",
-         "Steps to measure, after some to warm up")
-      ->capture_default_str();
-  option("--seed", args->request.seed, "S", "Seed of the steps' token ids")
-      ->capture_default_str();
+  auto number = [&](const char *flag, auto &value, const char *type,
+                    const char *help) {
+    cli::addDecimal(*command, flag, value, help)->type_name(type);
+  };
+  number("--batch", args->request.rows, "B", "Rows of the batch");
+  number("--context", args->request.context, "N",
+         "Positions that a step attends to");
+  number("--steps", args->request.steps, "M",
+         "Steps to measure, after some to warm up");
+  number("--seed", args->request.seed, "S", "Seed of the steps' token ids");
   addDevice(*command, args->device);
   option("--json", args->json, "FILE",
          "Also write the numbers, and up to 100000 steps' times");

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Ids.h"
 #include "tools/grokrun/Output.h"
@@ -164,11 +165,9 @@ Action addEval(CLI::App &app) {
   command->add_option("--ids", args->ids, "Token ids: a file, or 1,2,3")
       ->type_name("IDS")
       ->required();
-  command
-      ->add_option("--window", args->window,
-                   "Inputs of a window; positions begin at 0 in each")
-      ->type_name("N")
-      ->capture_default_str();
+  cli::addDecimal(*command, "--window", args->window,
+                  "Inputs of a window; positions begin at 0 in each")
+      ->type_name("N");
   command
       ->add_option("--expert-histogram", args->histogram,
                    "Write how often each expert was chosen (auto: on the CPU)")

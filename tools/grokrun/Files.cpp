@@ -1,6 +1,5 @@
 // The subcommands that work on a bundle's files: verify and pack; and probe,
 // which writes a target's.
-#include <charconv>
 #include <iostream>
 #include <memory>
 
@@ -9,6 +8,8 @@
 #include "runtime/bundle/Bundle.h"
 #include "runtime/bundle/Temporaries.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "tools/cli/Numbers.h"
+#include "tools/cli/Records.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Progress.h"
 #include "tools/grokrun/Session.h"
@@ -27,6 +28,8 @@ absl::Status verifyCommand(const std::string &path) {
     if (!status.ok())
       return status;
   }
+  if (absl::Status s = cli::readRecords(**bundle).status(); !s.ok())
+    return s;
   uint64_t bytes = 0;
   for (const auto &[name, record] : (*bundle)->manifest().files)
     bytes += record.bytes;
@@ -45,10 +48,8 @@ openWeights(const std::string &text, const ModelConfig &model,
     return openCheckpoint(text, model);
   }
   recipe.kind = WeightsRecipe::Kind::kSynthetic;
-  const char *begin = text.data() + kSynthetic.size();
-  const char *end = text.data() + text.size();
-  auto [stop, error] = std::from_chars(begin, end, recipe.seed);
-  if (error != std::errc() || stop != end)
+  if (!cli::parseDecimal(std::string_view(text).substr(kSynthetic.size()),
+                         recipe.seed))
     return absl::InvalidArgumentError(absl::StrCat(
         "--weights: found '", text,
         "', expected synthetic:SEED with an integer SEED, 0 .. 2^64 - 1"));

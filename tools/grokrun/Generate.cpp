@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "nlohmann/json.hpp"
+#include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Ids.h"
 #include "tools/grokrun/Session.h"
@@ -20,6 +21,7 @@ struct Arguments {
   float temperature = 0;
   uint64_t seed = 0;
   bool ignoreEos = false, json = false;
+  bool promptGiven = false, idsGiven = false;
 };
 
 /// The prompt's ids, and the tokenizer if there is one. Only --prompt needs it.
@@ -34,7 +36,7 @@ absl::StatusOr<Prompt> readPrompt(const Arguments &args, const Bundle &bundle) {
       Tokenizer::open(bundle);
   if (tokenizer.ok())
     prompt.tokenizer = std::move(*tokenizer);
-  if (args.prompt.empty()) {
+  if (!args.promptGiven) {
     absl::StatusOr<std::vector<int32_t>> ids = readIds(args.ids);
     if (!ids.ok())
       return ids.status();
@@ -82,10 +84,13 @@ void printJson(const Prompt &prompt, const std::vector<int32_t> &ids,
 }
 
 absl::Status checkArguments(const Arguments &args) {
-  if (args.prompt.empty() == args.ids.empty())
+  if (args.promptGiven == args.idsGiven)
     return absl::InvalidArgumentError(
-        args.ids.empty() ? "found neither --prompt nor --ids, expected one"
-                         : "found both --prompt and --ids, expected one");
+        args.idsGiven ? "found both --prompt and --ids, expected one"
+                      : "found neither --prompt nor --ids, expected one");
+  if (args.promptGiven && args.prompt.empty())
+    return absl::InvalidArgumentError(
+        "--prompt: found '', expected a text of one character or more");
   return absl::OkStatus();
 }
 
@@ -113,7 +118,7 @@ absl::Status generateCommand(const Arguments &args) {
   if (args.json)
     printJson(*prompt, ids, *text, *session, result->seconds);
   else
-    std::cout << (*text && args.ids.empty() ? **text : joinIds(ids)) << "\n";
+    std::cout << (*text && args.promptGiven ? **text : joinIds(ids)) << "\n";
   if (isatty(STDERR_FILENO))
     std::fprintf(stderr, "%zu ids in %.3f s on %s\n", ids.size(),
                  result->seconds, session->executor->deviceName().c_str());
@@ -127,28 +132,31 @@ Action addGenerate(CLI::App &app) {
   CLI::App *command = app.add_subcommand(
       "generate", "Continue a prompt: text, or ids if --ids was given");
   addBundle(*command, args->bundle);
-  command->add_option("--prompt", args->prompt, "Text to continue")
-      ->type_name("TEXT");
-  command
-      ->add_option("--ids", args->ids, "Token ids to continue: 1,2,3 or a file")
-      ->type_name("IDS");
-  command->add_option("-n", args->count, "Ids to generate at most")
-      ->type_name("N")
-      ->capture_default_str();
+  const CLI::Option *prompt =
+      command->add_option("--prompt", args->prompt, "Text to continue")
+          ->type_name("TEXT");
+  const CLI::Option *ids =
+      command
+          ->add_option("--ids", args->ids,
+                       "Token ids to continue: 1,2,3 or a file")
+          ->type_name("IDS");
+  cli::addDecimal(*command, "-n", args->count, "Ids to generate at most")
+      ->type_name("N");
   addDevice(*command, args->device);
-  command
-      ->add_option("--temperature", args->temperature,
-                   "Sample at this temperature; 0: greedy")
-      ->type_name("T")
-      ->capture_default_str();
-  command->add_option("--seed", args->seed, "Seed of the sampling noise")
-      ->type_name("S")
-      ->capture_default_str();
+  cli::addReal(*command, "--temperature", args->temperature,
+               "Sample at this temperature; 0: greedy")
+      ->type_name("T");
+  cli::addDecimal(*command, "--seed", args->seed, "Seed of the sampling noise")
+      ->type_name("S");
   command->add_flag("--ignore-eos", args->ignoreEos,
                     "Don't stop after the end id");
   command->add_flag("--json", args->json,
                     "Print prompt_ids, ids, text, device and timings");
-  return [args] { return generateCommand(*args); };
+  return [args, prompt, ids] {
+    args->promptGiven = prompt->count() > 0;
+    args->idsGiven = ids->count() > 0;
+    return generateCommand(*args);
+  };
 }
 
 } // namespace grok::grokrun

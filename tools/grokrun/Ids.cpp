@@ -10,7 +10,7 @@
 namespace grok::grokrun {
 namespace {
 
-constexpr std::string_view kSeparators = ", \t\r\n\v\f";
+constexpr std::string_view kSpace = " \t\r\n\v\f", kSeparators = ", \t\r\n\v\f";
 constexpr uint64_t kMaxFileBytes = uint64_t(1) << 32;
 
 bool isList(const std::string &argument) {
@@ -32,9 +32,17 @@ std::string place(const std::string &file, size_t first, std::string_view text,
 
 absl::StatusOr<std::vector<int32_t>>
 parseIds(std::string_view text, const std::string &file, size_t line) {
+  auto strayComma = [&](size_t at) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place(file, line, text, at),
+                     ": found a ',' without an id on each side, expected ids "
+                     "separated by one comma or white space"));
+  };
   std::vector<int32_t> ids;
-  size_t at = text.find_first_not_of(kSeparators);
+  size_t at = text.find_first_not_of(kSpace);
   while (at != std::string_view::npos) {
+    if (text[at] == ',')
+      return strayComma(at);
     size_t end = std::min(text.find_first_of(kSeparators, at), text.size());
     std::string_view word = text.substr(at, end - at);
     int32_t id = 0;
@@ -46,7 +54,13 @@ parseIds(std::string_view text, const std::string &file, size_t line) {
                        std::string(word.substr(0, 40)),
                        "', expected token ids, integers from 0 on"));
     ids.push_back(id);
-    at = text.find_first_not_of(kSeparators, end);
+    at = text.find_first_not_of(kSpace, end);
+    if (at == std::string_view::npos || text[at] != ',')
+      continue;
+    size_t next = text.find_first_not_of(kSpace, at + 1);
+    if (next == std::string_view::npos)
+      return strayComma(at);
+    at = next;
   }
   if (ids.empty())
     return absl::InvalidArgumentError(

@@ -90,6 +90,24 @@
 // -----
 
 %e = grok.embed multiplier 1.0 : tensor<?x48xf32>
+// expected-error @below {{attribute 'theta' failed to satisfy constraint: 64-bit float attribute whose value is a finite float32 above one}}
+%r = grok.rope %e theta 1.0 head_dim 16 : tensor<?x48xf32>
+
+// -----
+
+%e = grok.embed multiplier 1.0 : tensor<?x48xf32>
+// expected-error @below {{attribute 'theta' failed to satisfy constraint: 64-bit float attribute whose value is a finite float32 above one}}
+%r = grok.rope %e theta 0.5 head_dim 16 : tensor<?x48xf32>
+
+// -----
+
+%e = grok.embed multiplier 1.0 : tensor<?x48xf32>
+// expected-error @below {{attribute 'theta' failed to satisfy constraint: 64-bit float attribute whose value is a finite float32 above one}}
+%r = grok.rope %e theta -2.0 head_dim 16 : tensor<?x48xf32>
+
+// -----
+
+%e = grok.embed multiplier 1.0 : tensor<?x48xf32>
 // expected-error @below {{'grok.attention' op has 3 heads and 2 kv_heads; expected heads to be a multiple of kv_heads}}
 %o = grok.attention %e, %e, %e heads 3 kv_heads 2 head_dim 16 scale 1.0 : tensor<?x48xf32>, tensor<?x48xf32>
 

@@ -1,8 +1,10 @@
 #include "runtime/bundle/Bundle.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <gtest/gtest.h>
 
+#include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Half.h"
 #include "runtime/bundle/Manifest.h"
 #include "test/unit/bundle/TestModel.h"
@@ -19,6 +21,19 @@ using test::readText;
 using test::TempDirectory;
 using test::writeText;
 using Kind = WeightsRecipe::Kind;
+
+TEST(FileError, IsNeverOurFault) {
+  for (int error = 1; error < 200; ++error) {
+    absl::Status status = fileError(error, "f");
+    EXPECT_FALSE(status.ok()) << error;
+    EXPECT_NE(status.code(), absl::StatusCode::kUnknown) << error;
+    EXPECT_NE(status.code(), absl::StatusCode::kInternal) << error;
+    EXPECT_EQ(status.message().substr(0, 3), "f: ") << error;
+  }
+  EXPECT_EQ(fileError(ENOSPC, "f").message(),
+            "f: No space left on device; free some space or choose another "
+            "place");
+}
 
 class BundleTest : public ::testing::Test {
 protected:

@@ -57,6 +57,28 @@ TEST(Json, RejectsNaNInvalidUtf8AndOverflow) {
     EXPECT_NE(errorOf(text).find("malformed JSON"), std::string::npos) << text;
 }
 
+TEST(Json, RejectsNulBytesAnywhere) {
+  EXPECT_EQ(errorOf({"{\"a\": 1}\0garbage", 16}),
+            "f.json:1:9: found a NUL byte, expected JSON in UTF-8, which has "
+            "none; the file is damaged or in another encoding");
+  EXPECT_EQ(errorOf({"{}\n \0", 5}).substr(0, 30),
+            "f.json:2:2: found a NUL byte, ");
+  for (std::string_view text :
+       {std::string_view("\0", 1), std::string_view("\0{}", 3),
+        std::string_view("{\0}", 3), std::string_view("[1\0]", 4),
+        std::string_view("[\"\0\"]", 5), std::string_view("1\0", 2)})
+    EXPECT_NE(errorOf(text).find("found a NUL byte"), std::string::npos);
+  EXPECT_EQ(errorOf("[\"\\u0000\"]"), "no error");
+}
+
+TEST(Json, RejectsAByteOrderMark) {
+  EXPECT_EQ(errorOf("\xef\xbb\xbf{}"),
+            "f.json:1:1: found a byte order mark, expected JSON; save the file "
+            "as UTF-8 without one");
+  EXPECT_NE(errorOf("\xef\xbb").find("malformed"), std::string::npos);
+  EXPECT_EQ(errorOf("[\"\xef\xbb\xbf\"]"), "no error");
+}
+
 TEST(Json, MessagesArePrintableAndShort) {
   std::string message = errorOf("[\"" + std::string(5000, 'x') + "\n\"]");
   EXPECT_LT(message.size(), 400u);

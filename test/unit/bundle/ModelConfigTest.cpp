@@ -85,6 +85,10 @@ TEST(ModelConfig, ValidatesRangesAndProducts) {
       {"attention_scale", [](ModelConfig &m) { m.attentionScale = 0; }},
       {"attention_cap", [](ModelConfig &m) { m.attentionCap = -1; }},
       {"rope_theta", [](ModelConfig &m) { m.ropeTheta = 1e300; }},
+      {"rope_theta", [](ModelConfig &m) { m.ropeTheta = 1; }},
+      {"rope_theta", [](ModelConfig &m) { m.ropeTheta = 0.5; }},
+      {"rope_theta", [](ModelConfig &m) { m.ropeTheta = 0; }},
+      {"rope_theta", [](ModelConfig &m) { m.ropeTheta = -2; }},
       {"norm_eps", [](ModelConfig &m) { m.normEps = 1e-300; }},
       {"final_cap",
        [](ModelConfig &m) {

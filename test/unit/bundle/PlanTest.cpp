@@ -185,6 +185,7 @@ TEST(CheckPlan, RefusesARingShorterThanTheKeysOfABlock) {
   test::PlanOptions options;
   options.blockSteps = 32; // a row of the attention's output
   options.ringStages = 8;
+  options.blockSteps = 32; // holds the longest row
   expectRefused(model, options,
                 {{"p: ring: found 28672 bytes, expected at least 32768, which "
                   "the kernel waits for at once",

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "compiler/Config/Config.h"
+#include "compiler/Target/Target.h"
 #include "runtime/bundle/Bundle.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "test/unit/common/HandPlan.h"
@@ -30,7 +31,9 @@ BundleContents contentsOf(const ModelConfig &model, const std::string &config) {
   c.options.maxBatch = c.plan.maxBatch;
   c.options.maxSeq = c.plan.maxSeq;
   c.manifest.compilerVersion = "by hand";
-  c.manifest.target = {"hand", "{\n  \"name\": \"hand\"\n}\n"};
+  Target target = findTarget("cpu").value();
+  target.name = "hand";
+  c.manifest.target = {target.name, target.toJson()};
   c.manifest.predictionJson = "{}";
   std::filesystem::path tokenizer =
       std::filesystem::path(config) / "tokenizer.model";

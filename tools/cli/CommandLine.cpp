@@ -1,0 +1,87 @@
+#include "tools/cli/CommandLine.h"
+
+#include <cctype>
+#include <cstdio>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace grok::cli {
+namespace {
+
+constexpr int kUserError = 1, kInternalError = 70;
+
+int report(const std::string &message, int code) {
+  std::cout.flush();
+  std::fprintf(stderr, "error: %s\n", message.c_str());
+  return code;
+}
+
+int report(const absl::Status &status) {
+  bool ours = status.code() == absl::StatusCode::kInternal ||
+              status.code() == absl::StatusCode::kUnknown;
+  return report(std::string(status.message()),
+                ours ? kInternalError : kUserError);
+}
+
+/// The parser's messages begin with a capital; ours don't.
+std::string lowerStart(std::string message) {
+  auto second = message.size() > 1 ? static_cast<unsigned char>(message[1]) : 0;
+  if (std::islower(second) || second == ' ')
+    message[0] = char(std::tolower(static_cast<unsigned char>(message[0])));
+  while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
+    message.pop_back();
+  return message;
+}
+
+/// The commands that --help lists.
+std::string commandList(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::App *command : app.get_subcommands(
+           [](const CLI::App *c) { return !c->get_group().empty(); }))
+    names.push_back(command->get_name());
+  std::string last = names.back();
+  names.pop_back();
+  return absl::StrCat(absl::StrJoin(names, ", "), names.empty() ? "" : " or ",
+                      last);
+}
+
+int reportMistake(const CLI::App &app, const CLI::ParseError &error) {
+  if (!app.get_subcommands().empty())
+    return report(lowerStart(error.what()), kUserError);
+  std::vector<std::string> words = app.remaining();
+  return report(
+      absl::StrCat("found ",
+                   words.empty() ? "no command" : "'" + words.front() + "'",
+                   ", expected a command: ", commandList(app)),
+      kUserError);
+}
+
+} // namespace
+
+int runTool(CLI::App &app, int argc, char **argv,
+            const std::vector<std::pair<std::string, Action>> &actions) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError &e) {
+    return reportMistake(app, e);
+  }
+  for (const auto &[name, action] : actions)
+    if (app.got_subcommand(name))
+      if (absl::Status status = action(); !status.ok())
+        return report(status);
+  std::cout.flush();
+  return std::cout ? 0
+                   : report("found standard output closed or full, expected to "
+                            "write to it",
+                            kUserError);
+}
+
+int reportInternal(const std::string &message) {
+  return report(message, kInternalError);
+}
+
+} // namespace grok::cli

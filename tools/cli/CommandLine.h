@@ -1,0 +1,26 @@
+// The frame of a tool with subcommands: parse, act, report.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace grok::cli {
+
+/// What to do once the command line is read.
+using Action = std::function<absl::Status()>;
+
+/// Parses the command line and runs the action of the command that it names.
+/// Errors go to stderr, "error: ...". Exit status 0, 1 for the user's mistakes,
+/// 70 for ours.
+int runTool(CLI::App &app, int argc, char **argv,
+            const std::vector<std::pair<std::string, Action>> &actions);
+
+/// "error: MESSAGE" of what escaped `runTool`; exit status 70.
+int reportInternal(const std::string &message);
+
+} // namespace grok::cli
