@@ -182,7 +182,7 @@ template <class B> struct AttentionScratch {
   float *newKey;     // [dh]: of the position that this step computes, which is
                      // not in the cache yet for other slots
   float *newValue;   // [dh]
-  float *queries;    // [group][dh]
+  float *queries;    // [group][dh], each in the order of queryPlace
   float *outputs;    // [part][group][dh]
   float *weights;    // [64][group]: scores, then their exponentials
   float *newWeights; // [group]: of the new position

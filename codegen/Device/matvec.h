@@ -230,8 +230,9 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
                          ? extent.tileCount - first
                          : kGroupTiles;
     block.beginPhase();
-    const uint32_t vector = block.lane() % 4 * 2; // and the next one
-    const bool firstOf = vector < rows, second = vector + 1 < rows;
+    // The lane's two vectors, and which of them there are.
+    const uint32_t vector = block.lane() % 4 * 2;
+    const bool hasFirst = vector < rows, hasSecond = vector + 1 < rows;
     const uint32_t tileSums = kWarps * rows * kTileRows * 4;
     const bool few = tiles <= kGroupTiles / 2, apart = few && block.sumsIn < 2;
     block.sumsIn = !few ? 2 : apart ? 1 - block.sumsIn : 0;
@@ -270,8 +271,8 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
 #pragma unroll
         for (uint32_t t = 0; t < kTiles; ++t) {
           sum[t][0] =
-              ptx::loadSharedFloatIf(k0 > 0 && firstOf && t < here, place(t));
-          sum[t][1] = ptx::loadSharedFloatIf(k0 > 0 && second && t < here,
+              ptx::loadSharedFloatIf(k0 > 0 && hasFirst && t < here, place(t));
+          sum[t][1] = ptx::loadSharedFloatIf(k0 > 0 && hasSecond && t < here,
                                              place(t) + kTileRows * 4);
         }
 #pragma unroll 1
@@ -295,9 +296,9 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
         }
 #pragma unroll
         for (uint32_t t = 0; t < kTiles; ++t) {
-          ptx::storeSharedFloatIf(firstOf && t < here, place(t), sum[t][0]);
-          ptx::storeSharedFloatIf(second && t < here, place(t) + kTileRows * 4,
-                                  sum[t][1]);
+          ptx::storeSharedFloatIf(hasFirst && t < here, place(t), sum[t][0]);
+          ptx::storeSharedFloatIf(hasSecond && t < here,
+                                  place(t) + kTileRows * 4, sum[t][1]);
         }
       }
     }

@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "tools/cli/CommandLine.h"
-#include "tools/common/Signals.h"
+#include "tools/cli/Signals.h"
 #include "tools/grokc/Commands.h"
 
 namespace {

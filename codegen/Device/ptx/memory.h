@@ -32,26 +32,6 @@ GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
                : "memory");
 }
 
-GROK_DEVICE uint32_t loadRelaxed(const uint32_t *p) {
-  uint32_t v;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
-               : "=r"(v)
-               : "l"(p)
-               : "memory");
-  return v;
-}
-
-/// 16 bytes that other SMs may have written before the last fence: from L2,
-/// never from a stale L1 line.
-GROK_DEVICE U4 loadL2(const void *p) {
-  U4 v;
-  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(p)
-               : "memory");
-  return v;
-}
-
 /// Issued where it stands, so that it is on its way while the thread waits for
 /// something else. Zero without `there`.
 GROK_DEVICE float loadGlobalIf(bool there, const float *p) {
@@ -60,24 +40,6 @@ GROK_DEVICE float loadGlobalIf(bool there, const float *p) {
                "mov.f32 %0, 0f00000000;\n@p ld.global.f32 %0, [%1];\n}"
                : "=&f"(v)
                : "l"(p), "r"(uint32_t(there))
-               : "memory");
-  return v;
-}
-
-GROK_DEVICE uint16_t loadL2(const uint16_t *p) {
-  uint16_t v;
-  asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];"
-               : "=h"(v)
-               : "l"(p)
-               : "memory");
-  return v;
-}
-
-GROK_DEVICE float loadL2(const float *p) {
-  float v;
-  asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];"
-               : "=f"(v)
-               : "l"(p)
                : "memory");
   return v;
 }
@@ -205,16 +167,6 @@ GROK_DEVICE void loadSharedWords(uint32_t address, uint32_t (&v)[1]) {
                : "=r"(v[0])
                : "r"(address)
                : "memory");
-}
-
-GROK_DEVICE uint32_t loadShared4(uint32_t address) {
-  uint32_t v;
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-  return v;
-}
-
-GROK_DEVICE float loadSharedFloat(uint32_t address) {
-  return __builtin_bit_cast(float, loadShared4(address));
 }
 
 } // namespace grok::ptx

@@ -1,4 +1,4 @@
-#include "tools/common/Signals.h"
+#include "tools/cli/Signals.h"
 
 #include <csignal>
 
