@@ -91,7 +91,7 @@ template <class Plan> struct Control {
                                      // or of its slot's head extent
   uint32_t embeddingTile[Plan::kMaxBatch]; // tied: tile within that extent
   uint32_t embeddingTiles[Plan::kMaxBatch];
-  float reduce[Plan::kMaxBatch][kMostSums][kWarps];
+  alignas(16) float reduce[Plan::kMaxBatch][kWarps][kMostSums];
   float normFactor[Plan::kMaxBatch];   // 1 / sqrt(mean(h^2) + eps) of the
                                        // residual stream: what the next RMSNorm
                                        // multiplies by
@@ -135,6 +135,10 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t active() {
     return *(volatile uint32_t *)&control().active;
   }
+  /// Rows of the batch.
+  GROK_DEVICE uint32_t rows() const {
+    return P::kMaxBatch == 1 ? 1 : params.rows;
+  }
   /// Address of the block's shared memory, which would be put together again
   /// from a special register wherever it is used.
   uint32_t base = ptx::opaque(uint32_t((__UINTPTR_TYPE__)grokShared));
@@ -154,13 +158,23 @@ template <class M, class P> struct Block {
     return *(Routing<M, P> *)(shared() + kShared.routing + kControlBytes);
   }
   GROK_DEVICE float *scratch() { return (float *)(shared() + kShared.scratch); }
+  /// {cos, sin} of every pair of dimensions at the rows' positions:
+  /// [row][dh/2][2].
+  GROK_DEVICE float *rope() { return (float *)(shared() + kShared.rope); }
   GROK_DEVICE float *downSums() {
     return (float *)(shared() + kShared.downSums);
   }
   GROK_DEVICE abi::Extent &extent(uint32_t matrix) {
     return ((abi::Extent *)(shared() + kShared.extents))[matrix];
   }
-  GROK_DEVICE bool rowActive(uint32_t b) { return active() >> b & 1; }
+  /// Whether row b computes a position in this step; some row does.
+  /// The bits of active() in a step that is computed.
+  GROK_DEVICE uint32_t activeRows() {
+    return P::kMaxBatch == 1 ? 1 : active();
+  }
+  GROK_DEVICE bool rowActive(uint32_t b) {
+    return activeRows() >> b & 1;
+  }
   GROK_DEVICE uint32_t position(uint32_t b) { return control().position[b]; }
 
   template <class T> GROK_DEVICE T *region(Region r) const {
@@ -267,20 +281,32 @@ GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
   float sum = foldLanes<16>(block, value);
   constexpr uint32_t kLanes = 32 / kCount; // that hold the same sum
   if (block.lane() % kLanes == 0)
-    block.control().reduce[b][block.lane() / kLanes][block.warp()] = sum;
+    block.control().reduce[b][block.warp()][block.lane() / kLanes] = sum;
 }
 
-/// The sums of row b, in every lane, from all warps' parts. After a barrier.
+/// Sum of the warps' parts, in a fixed order.
+GROK_DEVICE float sumOfWarps(const float (&part)[kWarps]) {
+  static_assert(kWarps == 8);
+  return ((part[0] + part[1]) + (part[2] + part[3])) +
+         ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+/// The sums of row b from all warps' parts, by every thread that wants them.
+/// After a barrier.
 template <uint32_t kCount, class B>
 GROK_DEVICE void rowSums(B &block, uint32_t b, float (&sum)[kCount]) {
-  float part[kCount];
+  float part[kCount][kWarps];
+#pragma unroll
+  for (uint32_t w = 0; w < kWarps; ++w) {
+    float ofWarp[kCount];
+    ptx::loadSharedFloats(block.control().reduce[b][w], ofWarp);
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i)
+      part[i][w] = ofWarp[i];
+  }
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i)
-    part[i] = block.control().reduce[b][i][block.lane() % kWarps];
-  float folded = foldLanes<kWarps / 2>(block, part);
-#pragma unroll
-  for (uint32_t i = 0; i < kCount; ++i)
-    sum[i] = ptx::shuffle(folded, i * (kWarps / kCount));
+    sum[i] = sumOfWarps(part[i]);
 }
 
 /// Second half, of `count` rows from `first` on: a warp a row adds the warps'
@@ -289,7 +315,7 @@ GROK_DEVICE void rowSums(B &block, uint32_t b, float (&sum)[kCount]) {
 template <uint32_t kCount, class B, class Use>
 GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
   block.sync();
-  if (block.warp() - first < count && block.warp() < block.params.rows &&
+  if (block.warp() - first < count && block.warp() < block.rows() &&
       block.rowActive(block.warp())) {
     float sum[kCount];
     rowSums(block, block.warp(), sum);

@@ -35,43 +35,41 @@ template <class B> GROK_DEVICE void announce(B &block) {
 template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  static_assert(M::kExperts <= kConsumers, "a thread for every expert");
+  constexpr uint32_t kWords = Routing<M, P>::kMaskWords;
   auto &routing = block.routing();
-  uint32_t *masks =
-      (uint32_t *)block.control().reduce; // a bit for every expert
   block.sync();
   block.beginPhase();
-  uint32_t e = block.tid;
-  bool used = false;
-  if (e < M::kExperts && P::kGateUp[e] >= 0)
-    for (uint32_t b = 0; b < block.params.rows; ++b)
-      for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
-        used |= routing.expert[b][i] == e;
-  uint32_t mask = ptx::ballot(used);
-  if (block.lane() == 0) {
-    masks[block.warp()] = mask;
-    if (block.warp() < Routing<M, P>::kMaskWords)
-      routing.mask[block.warp()] = mask;
+  for (uint32_t word = block.warp(); word < kWords; word += kWarps) {
+    uint32_t e = word * 32 + block.lane();
+    bool used = false;
+    if (e < M::kExperts && P::kGateUp[e] >= 0)
+      for (uint32_t b = 0; b < block.rows(); ++b)
+        for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
+          used |= routing.expert[b][i] == e;
+    uint32_t mask = ptx::ballot(used);
+    if (block.lane() == 0)
+      routing.mask[word] = mask;
   }
   block.sync();
-  uint32_t before = 0, total = 0;
-#pragma unroll
-  for (uint32_t w = 0; w < kWarps; ++w) {
-    before += w < block.warp() ? __builtin_popcount(masks[w]) : 0;
-    total += __builtin_popcount(masks[w]);
-  }
-  if (used) {
-    uint32_t place =
-        before + __builtin_popcount(mask & ((1u << block.lane()) - 1));
-    routing.active[place] = e;
-    routing.gateUp[place] = P::kGateUp[e];
-    routing.down[place] = P::kDown[e];
+  for (uint32_t word = block.warp(); word < kWords; word += kWarps) {
+    const uint32_t mask = routing.mask[word], e = word * 32 + block.lane();
+    uint32_t place = __builtin_popcount(mask & ((1u << block.lane()) - 1));
+    for (uint32_t w = 0; w < word; ++w)
+      place += __builtin_popcount(routing.mask[w]);
+    if (mask >> block.lane() & 1) {
+      routing.active[place] = e;
+      routing.gateUp[place] = P::kGateUp[e];
+      routing.down[place] = P::kDown[e];
+    }
   }
   if (block.tid == 0) {
+    uint32_t total = 0;
+    for (uint32_t w = 0; w < kWords; ++w)
+      total += __builtin_popcount(routing.mask[w]);
     routing.activeCount = total;
     block.control().experts += M::kHashRouting ? total * M::kLayers : total;
   }
-  if (block.tid < block.params.rows) {
+  if (block.tid < block.rows()) {
     uint32_t kept = M::kDenseWidth > 0 ? 1 : 0;
     for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
       uint32_t chosen = routing.expert[block.tid][i];
@@ -88,7 +86,7 @@ template <class B> GROK_DEVICE void listActiveExperts(B &block) {
 /// same in every layer.
 template <class B> GROK_DEVICE void routeByHash(B &block) {
   using M = typename B::Model;
-  if (block.tid < block.params.rows) {
+  if (block.tid < block.rows()) {
     uint32_t b = block.tid, position = block.position(b),
              expert = Routing<M, typename B::Plan>::kNone;
     if (block.rowActive(b)) {
@@ -116,23 +114,30 @@ template <class B> GROK_DEVICE void routeByRouter(B &block) {
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden,
               *weights = block.vectors(block.layer()) + 4 * M::kHidden;
+  constexpr uint32_t kRowWords = pairedWords(M::kExperts);
   uint64_t *words = block.template region<uint64_t>(Region::kRouter) +
-                    block.parity() * P::kMaxBatch * M::kExperts; // [row][E]
+                    block.parity() * P::kMaxBatch * kRowWords; // [row][E]
   for (uint32_t e = block.slot(); e < M::kExperts; e += P::kSlots) {
-    for (uint32_t b = 0; b < block.params.rows; ++b) {
+    for (uint32_t b = 0; b < block.rows(); ++b) {
       if (!block.rowActive(b))
         continue;
+      using O = Owned<B>;
       const float *h = residualRow(block, b);
       float dot = 0, factor = block.control().normFactor[b];
-      for (uint32_t i = block.tid; i < M::kHidden; i += kConsumers)
-        dot =
-            ptx::fma(weights[e * M::kHidden + i], h[i] * factor * gain[i], dot);
+#pragma unroll 4
+      for (uint32_t pair = 0; pair < O::kPairs; ++pair) {
+        uint32_t i = O::element(block, pair);
+        auto x = O::load(h, i), g = O::load(gain, i),
+             w = O::load(weights + e * M::kHidden, i);
+        dot = ptx::fma(w.x, x.x * factor * g.x, dot);
+        dot = ptx::fma(w.y, x.y * factor * g.y, dot);
+      }
       float sum[1] = {dot};
       addToSums(block, b, sum);
     }
     finishSums<1>(
-        block, 0, block.params.rows, [&](uint32_t b, const float (&logit)[1]) {
-          publish(words + b * M::kExperts + e, logit[0], block.epoch());
+        block, 0, block.rows(), [&](uint32_t b, const float (&logit)[1]) {
+          publish(words + b * kRowWords + e, logit[0], block.epoch());
         });
   }
 
@@ -141,25 +146,28 @@ template <class B> GROK_DEVICE void routeByRouter(B &block) {
     awaitTaken(block, announcements(block, true) - 1);
   block.sync(); // and the scratch is free
   block.beginPhase();
-  if (block.warp() < block.params.rows) { // a warp a row
+  if (block.warp() < block.rows()) { // a warp a row
     uint32_t b = block.warp();
     float *p = block.scratch() + b * M::kExperts;
     if (block.rowActive(b)) {
       float top = kNegativeInfinity;
-      constexpr uint32_t kOfLane = (M::kExperts + 31) / 32;
-      uint32_t logits[kOfLane];
-      awaitWords(block, Phase::kRoute, logits, [&](uint32_t j) {
-        uint32_t e = j * 32 + block.lane();
-        return Word{words + b * M::kExperts + e, e < M::kExperts};
+      constexpr uint32_t kOfLane = (M::kExperts + 63) / 64; // pairs
+      uint32_t logits[kOfLane][2];
+      awaitPairs(block, Phase::kRoute, logits, [&](uint32_t j) {
+        uint32_t e = (j * 32 + block.lane()) * 2;
+        return Words{words + b * kRowWords + e, e < M::kExperts,
+                     M::kExperts % 2 == 0 || e + 1 < M::kExperts};
       });
 #pragma unroll
-      for (uint32_t j = 0; j < kOfLane; ++j) {
-        uint32_t e = j * 32 + block.lane();
-        if (e >= M::kExperts)
-          break;
-        p[e] = softCap(__builtin_bit_cast(float, logits[j]), M::kRouterCap);
+      for (uint32_t j = 0; j < kOfLane; ++j)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; ++i)
+          if (uint32_t e = (j * 32 + block.lane()) * 2 + i; e < M::kExperts)
+            p[e] = softCap(__builtin_bit_cast(float, logits[j][i]),
+                           M::kRouterCap);
+      ptx::warpSync();
+      for (uint32_t e = block.lane(); e < M::kExperts; e += 32)
         top = p[e] > top ? p[e] : top;
-      }
 #pragma unroll
       for (uint32_t m = 16; m; m >>= 1) {
         float other = ptx::shuffleXor(top, m);
@@ -242,15 +250,25 @@ template <class B> GROK_DEVICE uint64_t *actWords(B &block, uint32_t b) {
              B::kShape.actWords();
 }
 
-/// act = gelu(gate) * up of every active expert, and of the dense MLP.
-template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
+/// Takes the first tiles of the first active expert's matrix.
+template <uint32_t kWidth, class B>
+GROK_DEVICE void takeFirstExpert(B &block, RingReader<B> &ring,
+                                 const short *matrices, Phase phase,
+                                 FirstTiles<B, kWidth> &ahead) {
+  if (block.routing().activeCount)
+    ahead.take(block, ring, uint32_t(matrices[0]), phase);
+}
+
+/// act = gelu(gate) * up of every active expert, and of the dense MLP. The
+/// operand is there, or is made by stageNormed.
+template <class B>
+GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring,
+                             FirstTiles<B, B::Model::kHidden> &ahead) {
   using M = typename B::Model;
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
-  Staged staged = kWholeRow<B> ? Staged::kStored : Staged::kNo;
-  auto stage = [&](uint32_t k0, uint32_t count) {
-    stageNormed(block, gain, k0, count);
-  };
+  bool staged = kWholeRow<B>;
+  auto stage = [&](uint32_t first) { stageNormed(block, gain, first); };
   // `offset`: of the vector's first word; no vector for the row without `used`.
   auto emit = [&](Output out, float value, float partner, bool used,
                   uint32_t offset, uint32_t width) {
@@ -262,11 +280,10 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
       OperandWord<B>::publish(block, actWords(block, out.row) + offset, f, act,
                               next);
   };
-  constexpr uint32_t kSteps = (M::kHidden + kTileK - 1) / kTileK;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a];
-    matvec(block, ring, uint32_t(block.routing().gateUp[a]), kSteps,
-           block.params.rows, staged, Phase::kGateUp, stage,
+    matvec(block, ring, uint32_t(block.routing().gateUp[a]), staged,
+           Phase::kGateUp, ahead, stage,
            [&](Output out, float value, float partner) {
              uint32_t place = out.mine ? placeInRow(block, out.row, expert)
                                        : M::kExpertsPerToken;
@@ -276,8 +293,8 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
            });
   }
   if constexpr (M::kDenseWidth > 0)
-    matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), kSteps,
-           block.params.rows, staged, Phase::kGateUp, stage,
+    matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), staged,
+           Phase::kGateUp, ahead, stage,
            [&](Output out, float value, float partner) {
              emit(out, value, partner, out.mine && block.rowActive(out.row),
                   M::kExpertsPerToken * B::kShape.operandWords(M::kExpertWidth),
@@ -304,10 +321,11 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   constexpr bool kDense = M::kDenseWidth > 0;
+  constexpr uint32_t kRowWords = pairedWords(M::kHidden);
   uint64_t *y = block.template region<uint64_t>(Region::kYMoe) +
-                block.parity() * P::kMaxBatch * M::kHidden;
+                block.parity() * P::kMaxBatch * kRowWords;
   float *sums = block.downSums(); // [tile of the slot][row][8]
-  uint32_t rows = block.params.rows;
+  uint32_t rows = block.rows();
   for (uint32_t i = block.tid; i < P::kMaxDownTiles * rows * kTileRows;
        i += kConsumers)
     sums[i] = 0;
@@ -321,25 +339,25 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   auto publishRow = [&](Output out, float value) {
     uint32_t row = out.tile * kTileRows + out.r;
     if (row < M::kHidden)
-      publish(y + out.row * M::kHidden + row, value, block.epoch());
+      publish(y + out.row * kRowWords + row, value, block.epoch());
   };
 
-  Staged staged = Staged::kNo;
+  bool staged = false;
+  FirstTiles<B, M::kExpertWidth> ahead;
+  takeFirstExpert(block, ring, block.routing().down, Phase::kDown, ahead);
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a],
              matrix = uint32_t(block.routing().down[a]);
     uint32_t tileBegin = block.extent(matrix).tileBegin;
-    if (!kOnce)
-      staged = Staged::kNo;
+    staged &= kOnce;
     matvec(
-        block, ring, matrix, (M::kExpertWidth + kTileK - 1) / kTileK, rows,
-        staged, Phase::kDown,
-        [&](uint32_t k0, uint32_t count) {
+        block, ring, matrix, staged, Phase::kDown, ahead,
+        [&](uint32_t first) {
           stageWords<M::kExpertWidth>(
-              block, k0, count, Phase::kDown, [&](uint32_t b) {
+              block, first, Phase::kDown, [&](uint32_t b) {
                 uint32_t place = kOnce ? (block.routing().kept(b) ? 0 : 1)
                                        : placeInRow(block, b, expert);
-                return Word{actWords(block, b) + place * kExpertWords,
+                return Words{actWords(block, b) + place * kExpertWords,
                             place < M::kExpertsPerToken};
               });
           trace(block, Phase::kDown, TracePoint::kReady);
@@ -362,15 +380,15 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   if constexpr (kDense) {
     uint32_t matrix = uint32_t(P::kMatrixDenseDown),
              tileBegin = block.extent(matrix).tileBegin;
-    staged = Staged::kNo;
+    staged = false;
+    FirstTiles<B, M::kDenseWidth> none;
     matvec(
-        block, ring, matrix, (M::kDenseWidth + kTileK - 1) / kTileK, rows,
-        staged, Phase::kDown,
-        [&](uint32_t k0, uint32_t count) {
+        block, ring, matrix, staged, Phase::kDown, none,
+        [&](uint32_t first) {
           stageWords<M::kDenseWidth>(
-              block, k0, count, Phase::kDown, [&](uint32_t b) {
-                return Word{actWords(block, b) +
-                                M::kExpertsPerToken * kExpertWords,
+              block, first, Phase::kDown, [&](uint32_t b) {
+                return Words{actWords(block, b) +
+                                 M::kExpertsPerToken * kExpertWords,
                             block.rowActive(b)};
               });
         },

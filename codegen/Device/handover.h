@@ -20,38 +20,43 @@ GROK_DEVICE void publish(uint64_t *word, float value, uint32_t epoch) {
   ptx::storeRelaxed(word, makeWord(value, epoch));
 }
 
-/// A word that may be asked for, if it is `there`.
-struct Word {
-  const uint64_t *word;
-  bool there;
+/// Two neighbouring words, 16-byte aligned, that may be asked for if they are
+/// `there`; `both`: the second is one that somebody writes.
+struct Words {
+  const uint64_t *words;
+  bool there, both = true;
 };
 
-/// A lane's words at(0) .. at(kCount - 1): all asked for at once and the stale
-/// ones again until no lane has one, which is one trip to L2 instead of one a
-/// word. In between the warp asks for the first of them alone: many that ask
-/// for everything keep L2 busy with questions and slow down whoever still
-/// computes. The payload is 0 where none is there. Called by whole warps.
+/// A lane's pairs of words at(0) .. at(kCount - 1): all asked for at once and
+/// the stale ones again until no lane has one, which is one trip to L2 instead
+/// of one a pair. In between the warp asks for the first of them alone: many
+/// that ask for everything keep L2 busy with questions and slow down whoever
+/// still computes. A payload is 0 where no word is there. Called by whole
+/// warps. (A vector access is two scalar ones to PTX; each word brings its own
+/// epoch.)
 template <uint32_t kCount, class B, class At>
-GROK_DEVICE void awaitWords(B &block, Phase phase, uint32_t (&payload)[kCount],
-                            At at) {
+GROK_DEVICE void awaitPairs(B &block, Phase phase,
+                            uint32_t (&payload)[kCount][2], At at) {
   const uint32_t epoch = block.epoch();
-  uint64_t word[kCount];
+  uint64_t word[kCount][2];
+  auto stale = [&](uint32_t j) {
+    return wordEpoch(word[j][0]) != epoch ||
+           (at(j).both && wordEpoch(word[j][1]) != epoch);
+  };
   auto ask = [&](uint32_t j, bool asks) {
-    word[j] = ptx::loadRelaxedIf(asks && wordEpoch(word[j]) != epoch,
-                                 at(j).word, word[j]);
+    ptx::loadRelaxedPairIf(asks && stale(j), at(j).words, word[j]);
   };
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {
-    word[j] = makeWord(0, at(j).there ? epoch - 1 : epoch);
+    word[j][0] = word[j][1] = makeWord(0, at(j).there ? epoch - 1 : epoch);
     ask(j, true);
   }
   uint32_t since = 0;
   for (uint32_t polls = 1;; ++polls) {
-    bool first = wordEpoch(word[0]) == epoch || block.lane() != 0,
-         fresh = first;
+    bool first = !stale(0) || block.lane() != 0, fresh = true;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
-      fresh &= wordEpoch(word[j]) == epoch;
+      fresh &= !stale(j);
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
@@ -62,36 +67,22 @@ GROK_DEVICE void awaitWords(B &block, Phase phase, uint32_t (&payload)[kCount],
       ask(j, all);
   }
 #pragma unroll
-  for (uint32_t j = 0; j < kCount; ++j)
-    payload[j] = uint32_t(word[j]);
+  for (uint32_t j = 0; j < kCount; ++j) {
+    payload[j][0] = uint32_t(word[j][0]);
+    payload[j][1] = at(j).both ? uint32_t(word[j][1]) : 0;
+  }
 }
 
-/// The words at(first), at(first + 512), ... of a thread.
-template <uint32_t kCount, class B, class At>
-GROK_DEVICE void awaitMany(B &block, uint32_t first, Phase phase,
-                           uint32_t (&payload)[kCount], At at) {
-  awaitWords(block, phase, payload,
-             [&](uint32_t j) { return at(first + j * kConsumers); });
-}
-
-/// Calls use(i, payload) for every i below `end` that is this thread's and has
-/// a word, several in flight at a time. Called by whole warps.
-template <class B, class At, class Use>
-GROK_DEVICE void forEachWord(B &block, uint32_t end, Phase phase, At at,
-                             Use use) {
-  constexpr uint32_t kInFlight =
-      B::Plan::kSm >= 90 ? 4 : 2; // sm_80 has no registers to spare
-  auto bounded = [&](uint32_t i) {
-    Word w = at(i);
-    return Word{w.word, i < end && w.there};
-  };
-  for (uint32_t base = 0; base < end; base += kInFlight * kConsumers) {
-    uint32_t first = base + block.tid, payload[kInFlight];
-    awaitMany(block, first, phase, payload, bounded);
-#pragma unroll
-    for (uint32_t j = 0; j < kInFlight; ++j)
-      if (bounded(first + j * kConsumers).there)
-        use(first + j * kConsumers, payload[j]);
+/// Waits for the words words[0] .. words[count - 1], whose payload nobody
+/// wants.
+template <class B>
+GROK_DEVICE void awaitAll(B &block, const uint64_t *words, uint32_t count,
+                          Phase phase) {
+  for (uint32_t first = 0; first < count; first += 2 * kConsumers) {
+    uint32_t payload[1][2], i = first + 2 * block.tid;
+    awaitPairs(block, phase, payload, [&](uint32_t) {
+      return Words{words + i, i < count, i + 1 < count};
+    });
   }
 }
 
@@ -116,9 +107,15 @@ template <class B> struct OperandWord {
       device::publish(words + index, value, block.epoch());
     else if (index % 2 == 0)
       ptx::storeRelaxed(words + index / 2, uint64_t(block.epoch()) << 32 |
-                                               uint32_t(to16<kBF16>(partner))
-                                                   << 16 |
-                                               to16<kBF16>(value));
+                                               to16Pair<kBF16>(value, partner));
+  }
+
+  /// Publishes elements `index`, an even number, and index + 1.
+  GROK_DEVICE static void publishPair(B &block, uint64_t *words, uint32_t index,
+                                      float first, float second) {
+    publish(block, words, index, first, second);
+    if constexpr (!kPair)
+      device::publish(words + index + 1, second, block.epoch());
   }
 };
 

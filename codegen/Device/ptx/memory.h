@@ -6,6 +6,11 @@
 
 namespace grok::ptx {
 
+/// Two float32 in one access.
+struct alignas(8) F2 {
+  float x, y;
+};
+
 /// A hand-over word must be one access: PTX treats a vector access as separate
 /// scalar ones, a 64-bit scalar is atomic.
 GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
@@ -17,14 +22,14 @@ GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
   return v;
 }
 
-/// `old` without `asks`.
-GROK_DEVICE uint64_t loadRelaxedIf(bool asks, const uint64_t *p, uint64_t old) {
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
-               "@p ld.relaxed.gpu.global.u64 %0, [%1];\n}"
-               : "+l"(old)
+/// Two words, each one access; as they were without `asks`.
+GROK_DEVICE void loadRelaxedPairIf(bool asks, const uint64_t *p,
+                                   uint64_t (&word)[2]) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
+               "@p ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];\n}"
+               : "+l"(word[0]), "+l"(word[1])
                : "l"(p), "r"(uint32_t(asks))
                : "memory");
-  return old;
 }
 
 GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
@@ -32,13 +37,15 @@ GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
                : "memory");
 }
 
-/// Issued where it stands, so that it is on its way while the thread waits for
-/// something else. Zero without `there`.
-GROK_DEVICE float loadGlobalIf(bool there, const float *p) {
-  float v;
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
-               "mov.f32 %0, 0f00000000;\n@p ld.global.f32 %0, [%1];\n}"
-               : "=&f"(v)
+/// Two neighbouring values in one access, 8-byte aligned; zero without `there`.
+/// Issued where it stands, so that they are on their way while the thread waits
+/// for something else.
+GROK_DEVICE F2 loadGlobalPairIf(bool there, const float *p) {
+  F2 v;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
+               "mov.f32 %0, 0f00000000;\nmov.f32 %1, 0f00000000;\n"
+               "@p ld.global.v2.f32 {%0, %1}, [%2];\n}"
+               : "=&f"(v.x), "=&f"(v.y)
                : "l"(p), "r"(uint32_t(there))
                : "memory");
   return v;
@@ -80,6 +87,23 @@ GROK_DEVICE U4 loadShared16(uint32_t address) {
                : "r"(address)
                : "memory");
   return v;
+}
+
+GROK_DEVICE U2 loadShared8(uint32_t address) {
+  U2 v;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+GROK_DEVICE void storeShared(uint32_t address, uint32_t v) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+GROK_DEVICE void storeShared16(uint32_t address, uint16_t v) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(v) : "memory");
 }
 
 // The forms with a condition are predicated: lanes that don't take part stay
@@ -141,9 +165,16 @@ GROK_DEVICE void loadSharedFloats(const float *p, float (&v)[kCount]) {
   }
 }
 
-GROK_DEVICE void storeSharedPair(float *p, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(sharedAddress(p)),
-               "f"(x), "f"(y)
+GROK_DEVICE void storeSharedPair(uint32_t address, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x),
+               "f"(y)
+               : "memory");
+}
+
+GROK_DEVICE void loadSharedPair(uint32_t address, float &x, float &y) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+               : "=f"(x), "=f"(y)
+               : "r"(address)
                : "memory");
 }
 
