@@ -29,11 +29,8 @@ struct Words {
 
 /// A lane's pairs of words at(0) .. at(kCount - 1): all asked for at once and
 /// the stale ones again until no lane has one, which is one trip to L2 instead
-/// of one a pair. In between the warp asks for the first of them alone: many
-/// that ask for everything keep L2 busy with questions and slow down whoever
-/// still computes. A payload is 0 where no word is there. Called by whole
-/// warps. (A vector access is two scalar ones to PTX; each word brings its own
-/// epoch.)
+/// of one a pair. A payload is 0 where no word is there. Called by whole warps.
+/// (A vector access is two scalar ones to PTX; each word brings its own epoch.)
 template <uint32_t kCount, class B, class At>
 GROK_DEVICE void awaitPairs(B &block, Phase phase,
                             uint32_t (&payload)[kCount][2], At at) {
@@ -53,18 +50,16 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase,
   }
   uint32_t since = 0;
   for (uint32_t polls = 1;; ++polls) {
-    bool first = !stale(0) || block.lane() != 0, fresh = true;
+    bool fresh = true;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
       fresh &= !stale(j);
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
-    bool all = ptx::all(first);
-    ask(0, all || block.lane() == 0);
 #pragma unroll
-    for (uint32_t j = 1; j < kCount; ++j)
-      ask(j, all);
+    for (uint32_t j = 0; j < kCount; ++j)
+      ask(j, true);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {

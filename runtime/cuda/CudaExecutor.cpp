@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include "runtime/cuda/CudaExecutor.h"
 
 #include <algorithm>
@@ -291,6 +292,8 @@ abi::DecodeParams CudaExecutor::baseParams(const BatchRequest &request) const {
   p.watchdogMicroseconds = kWatchdogMicroseconds;
   p.inFlightChunks = plan_.inFlightChunks;
   p.paceCycles = plan_.paceCycles;
+  if (const char *e = getenv("GROK_INFLIGHT")) p.inFlightChunks = uint32_t(atoi(e));
+  if (const char *e = getenv("GROK_PACE")) p.paceCycles = uint32_t(atoi(e));
   return p;
 }
 
