@@ -92,11 +92,9 @@ template <class Plan> struct Control {
   uint32_t embeddingTile[Plan::kMaxBatch]; // tied: tile within that extent
   uint32_t embeddingTiles[Plan::kMaxBatch];
   alignas(16) float reduce[Plan::kMaxBatch][kWarps][kMostSums];
-  float normFactor[Plan::kMaxBatch];   // 1 / sqrt(mean(h^2) + eps) of the
-                                       // residual stream: what the next RMSNorm
-                                       // multiplies by
-  float outputFactor[Plan::kMaxBatch]; // the same of the sub-block output that
-                                       // is being added
+  // 1 / sqrt(mean(h^2) + eps) of the residual stream, what the next RMSNorm
+  // multiplies by: every warp's copy.
+  float normFactor[Plan::kMaxBatch][kWarps];
   uint32_t slot;
   uint32_t experts;    // used so far in this step, summed over the layers
   uint32_t traceCount; // entries written
@@ -174,6 +172,10 @@ template <class M, class P> struct Block {
   }
   GROK_DEVICE bool rowActive(uint32_t b) {
     return activeRows() >> b & 1;
+  }
+  /// The warp's copy of row b's norm factor; write it in one lane.
+  GROK_DEVICE float &normFactor(uint32_t b) {
+    return control().normFactor[b][warp()];
   }
   GROK_DEVICE uint32_t position(uint32_t b) { return control().position[b]; }
 
@@ -274,7 +276,7 @@ GROK_DEVICE float foldLanes(B &block, const float (&value)[kCount]) {
 
 /// First half of sums over the consumer threads: this thread's `value`s of row
 /// b. The order of a sum depends on nothing but the thread count. After all
-/// rows, finishSums.
+/// rows and a barrier, rowSums.
 template <uint32_t kCount, class B>
 GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
   static_assert(kCount == 1 || kCount == kMostSums);
@@ -307,22 +309,6 @@ GROK_DEVICE void rowSums(B &block, uint32_t b, float (&sum)[kCount]) {
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i)
     sum[i] = sumOfWarps(part[i]);
-}
-
-/// Second half, of `count` rows from `first` on: a warp a row adds the warps'
-/// parts, and one lane hands the sums to use(row, sums). Ends with a barrier,
-/// so that every thread may read what `use` stored.
-template <uint32_t kCount, class B, class Use>
-GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
-  block.sync();
-  if (block.warp() - first < count && block.warp() < block.rows() &&
-      block.rowActive(block.warp())) {
-    float sum[kCount];
-    rowSums(block, block.warp(), sum);
-    if (block.lane() == 0)
-      use(block.warp(), sum);
-  }
-  block.sync();
 }
 
 /// In a kernel compiled for tracing, notes when thread 0 came by; of a phase

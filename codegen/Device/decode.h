@@ -110,6 +110,8 @@ GROK_DEVICE void expertInput(B &block, RingReader<B> &ring,
   using P = typename B::Plan;
   if constexpr (M::kHashRouting && kTakeBeforeNorm<B>)
     takeFirstExpert(block, ring, block.routing().gateUp, Phase::kGateUp, ahead);
+  if constexpr (!M::kHashRouting)
+    prefetchRouter(block);
   const float *vectors = block.vectors(block.layer());
   addNormed(block,
             block.template region<uint64_t>(Region::kYAttn) +

@@ -30,62 +30,55 @@ template <class B> GROK_DEVICE void announce(B &block) {
 }
 
 /// Lists the kept experts that the active rows use and notes which rows get an
-/// output, from routing().expert; then announces them. Called by every consumer
-/// thread.
+/// output, from routing().expert, which warp 0 has written or seen; announces
+/// them. By warp 0; the others may read after a barrier.
 template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  constexpr uint32_t kWords = Routing<M, P>::kMaskWords;
   auto &routing = block.routing();
-  block.sync();
-  block.beginPhase();
-  for (uint32_t word = block.warp(); word < kWords; word += kWarps) {
-    uint32_t e = word * 32 + block.lane();
+  ptx::warpSync();
+  uint32_t total = 0;
+#pragma unroll 1
+  for (uint32_t word = 0; word < Routing<M, P>::kMaskWords; ++word) {
+    const uint32_t e = word * 32 + block.lane();
     bool used = false;
     if (e < M::kExperts && P::kGateUp[e] >= 0)
       for (uint32_t b = 0; b < block.rows(); ++b)
         for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
           used |= routing.expert[b][i] == e;
-    uint32_t mask = ptx::ballot(used);
-    if (block.lane() == 0)
-      routing.mask[word] = mask;
-  }
-  block.sync();
-  for (uint32_t word = block.warp(); word < kWords; word += kWarps) {
-    const uint32_t mask = routing.mask[word], e = word * 32 + block.lane();
-    uint32_t place = __builtin_popcount(mask & ((1u << block.lane()) - 1));
-    for (uint32_t w = 0; w < word; ++w)
-      place += __builtin_popcount(routing.mask[w]);
-    if (mask >> block.lane() & 1) {
+    const uint32_t mask = ptx::ballot(used);
+    if (used) {
+      uint32_t place =
+          total + __builtin_popcount(mask & ((1u << block.lane()) - 1));
       routing.active[place] = e;
       routing.gateUp[place] = P::kGateUp[e];
       routing.down[place] = P::kDown[e];
     }
+    if (block.lane() == 0)
+      routing.mask[word] = mask;
+    total += __builtin_popcount(mask);
   }
-  if (block.tid == 0) {
-    uint32_t total = 0;
-    for (uint32_t w = 0; w < kWords; ++w)
-      total += __builtin_popcount(routing.mask[w]);
+  ptx::warpSync();
+  if (block.lane() == 0) {
+    announce(block);
     routing.activeCount = total;
     block.control().experts += M::kHashRouting ? total * M::kLayers : total;
   }
-  if (block.tid < block.rows()) {
+  if (block.lane() < block.rows()) {
     uint32_t kept = M::kDenseWidth > 0 ? 1 : 0;
     for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
-      uint32_t chosen = routing.expert[block.tid][i];
+      uint32_t chosen = routing.expert[block.lane()][i];
       kept |= chosen < M::kExperts && P::kGateUp[chosen] >= 0 ? 1 : 0;
     }
-    routing.hasOutput[block.tid] = kept;
+    routing.hasOutput[block.lane()] = kept;
   }
-  block.sync();
-  if (block.tid == 0)
-    announce(block);
 }
 
 /// Hash routing: the expert of a row is a function of its id and position, the
 /// same in every layer.
 template <class B> GROK_DEVICE void routeByHash(B &block) {
   using M = typename B::Model;
+  static_assert(B::Plan::kMaxBatch <= 32, "a lane a row");
   if (block.tid < block.rows()) {
     uint32_t b = block.tid, position = block.position(b),
              expert = Routing<M, typename B::Plan>::kNone;
@@ -102,134 +95,172 @@ template <class B> GROK_DEVICE void routeByHash(B &block) {
     block.routing().expert[b][0] = expert;
     block.routing().weight[b][0] = 1;
   }
-  listActiveExperts(block);
+  if (block.warp() == 0)
+    listActiveExperts(block);
+  block.sync();
 }
 
-/// Learned routing of this layer, float32 throughout: slot s computes the
-/// logits of experts s, s + slots, ...; every slot takes all logits, applies
-/// the soft-cap, softmax over all experts, and the k largest, ties to the lower
-/// index.
-template <class B> GROK_DEVICE void routeByRouter(B &block) {
+/// Words of the router's logits, [row][E].
+template <class B> GROK_DEVICE uint64_t *routerWords(B &block, uint32_t b) {
+  return block.template region<uint64_t>(Region::kRouter) +
+         (block.parity() * B::Plan::kMaxBatch + b) *
+             pairedWords(B::Model::kExperts);
+}
+
+/// Rows of the router that this slot computes: experts s, s + slots, ...
+template <class B>
+GROK_DEVICE const float *routerRow(B &block, uint32_t expert) {
+  constexpr uint32_t kHidden = B::Model::kHidden;
+  return block.vectors(block.layer()) + (4 + uint64_t(expert)) * kHidden;
+}
+
+/// Has the thread's part of the slot's first row fetched while it waits for
+/// something else.
+template <class B> GROK_DEVICE void prefetchRouter(B &block) {
+  using O = Owned<B>;
+  if (block.slot() >= B::Model::kExperts)
+    return;
+#pragma unroll 1
+  for (uint32_t pair = 0; pair < O::kPairs; ++pair)
+    if (uint32_t i = O::element(block, pair); O::has(i))
+      ptx::prefetchL1(routerRow(block, block.slot()) + i);
+}
+
+/// Hands over the logits of this slot's experts.
+template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
   using M = typename B::Model;
-  using P = typename B::Plan;
-  const float *gain = block.vectors(block.layer()) + 2 * M::kHidden,
-              *weights = block.vectors(block.layer()) + 4 * M::kHidden;
-  constexpr uint32_t kRowWords = pairedWords(M::kExperts);
-  uint64_t *words = block.template region<uint64_t>(Region::kRouter) +
-                    block.parity() * P::kMaxBatch * kRowWords; // [row][E]
-  for (uint32_t e = block.slot(); e < M::kExperts; e += P::kSlots) {
+  using O = Owned<B>;
+  const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
+  for (uint32_t e = block.slot(); e < M::kExperts; e += B::Plan::kSlots) {
+    block.sync(); // the sums before have been read
     for (uint32_t b = 0; b < block.rows(); ++b) {
       if (!block.rowActive(b))
         continue;
-      using O = Owned<B>;
       const float *h = residualRow(block, b);
-      float dot = 0, factor = block.control().normFactor[b];
+      float dot = 0, factor = block.normFactor(b);
 #pragma unroll 4
       for (uint32_t pair = 0; pair < O::kPairs; ++pair) {
         uint32_t i = O::element(block, pair);
         auto x = O::load(h, i), g = O::load(gain, i),
-             w = O::load(weights + e * M::kHidden, i);
+             w = O::load(routerRow(block, e), i);
         dot = ptx::fma(w.x, x.x * factor * g.x, dot);
         dot = ptx::fma(w.y, x.y * factor * g.y, dot);
       }
       float sum[1] = {dot};
       addToSums(block, b, sum);
     }
-    finishSums<1>(
-        block, 0, block.rows(), [&](uint32_t b, const float (&logit)[1]) {
-          publish(words + b * kRowWords + e, logit[0], block.epoch());
-        });
-  }
-
-  auto &routing = block.routing();
-  if (block.warp() == 0)
-    awaitTaken(block, announcements(block, true) - 1);
-  block.sync(); // and the scratch is free
-  block.beginPhase();
-  if (block.warp() < block.rows()) { // a warp a row
-    uint32_t b = block.warp();
-    float *p = block.scratch() + b * M::kExperts;
-    if (block.rowActive(b)) {
-      float top = kNegativeInfinity;
-      constexpr uint32_t kOfLane = (M::kExperts + 63) / 64; // pairs
-      uint32_t logits[kOfLane][2];
-      awaitPairs(block, Phase::kRoute, logits, [&](uint32_t j) {
-        uint32_t e = (j * 32 + block.lane()) * 2;
-        return Words{words + b * kRowWords + e, e < M::kExperts,
-                     M::kExperts % 2 == 0 || e + 1 < M::kExperts};
-      });
-#pragma unroll
-      for (uint32_t j = 0; j < kOfLane; ++j)
-#pragma unroll
-        for (uint32_t i = 0; i < 2; ++i)
-          if (uint32_t e = (j * 32 + block.lane()) * 2 + i; e < M::kExperts)
-            p[e] = softCap(__builtin_bit_cast(float, logits[j][i]),
-                           M::kRouterCap);
-      ptx::warpSync();
-      for (uint32_t e = block.lane(); e < M::kExperts; e += 32)
-        top = p[e] > top ? p[e] : top;
-#pragma unroll
-      for (uint32_t m = 16; m; m >>= 1) {
-        float other = ptx::shuffleXor(top, m);
-        top = other > top ? other : top;
-      }
-      float sum = 0;
-      for (uint32_t e = block.lane(); e < M::kExperts; e += 32) {
-        p[e] = exp(p[e] - top);
-        sum += p[e];
-      }
-#pragma unroll
-      for (uint32_t m = 16; m; m >>= 1)
-        sum += ptx::shuffleXor(sum, m);
-      uint32_t chosen[M::kExpertsPerToken];
-      float weight[M::kExpertsPerToken];
-      uint32_t taken[(M::kExperts + 31) / 32] =
-          {}; // bit of this lane's i-th expert: already chosen
-#pragma unroll
-      for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
-        float best = -1;
-        uint32_t bestExpert = M::kExperts;
-#pragma unroll
-        for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j) {
-          uint32_t e = j * 32 + block.lane();
-          if (e < M::kExperts && !taken[j] && p[e] > best) {
-            best = p[e];
-            bestExpert = e;
-          }
-        }
-#pragma unroll
-        for (uint32_t m = 16; m; m >>= 1) {
-          float other = ptx::shuffleXor(best, m);
-          uint32_t otherExpert = ptx::shuffleXor(bestExpert, m);
-          if (other > best || (other == best && otherExpert < bestExpert)) {
-            best = other;
-            bestExpert = otherExpert;
-          }
-        }
-        chosen[i] = bestExpert;
-        weight[i] = best / sum;
-#pragma unroll
-        for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j)
-          if (bestExpert == j * 32 + block.lane())
-            taken[j] = 1;
-      }
-      if (block.lane() == 0) {
-#pragma unroll
-        for (uint32_t i = 0; i < M::kExpertsPerToken;
-             ++i) { // ascending: each goes to its rank
-          uint32_t rank = 0;
-#pragma unroll
-          for (uint32_t j = 0; j < M::kExpertsPerToken; ++j)
-            rank += chosen[j] < chosen[i] ? 1 : 0;
-          routing.expert[b][rank] = chosen[i];
-          routing.weight[b][rank] = weight[i];
-        }
-      }
-    } else if (block.lane() < M::kExpertsPerToken) {
-      routing.expert[b][block.lane()] = Routing<M, P>::kNone;
+    block.sync();
+    if (uint32_t b = block.warp(); b < block.rows() && block.rowActive(b)) {
+      float logit[1];
+      rowSums(block, b, logit);
+      if (block.lane() == 0)
+        publish(routerWords(block, b) + e, logit[0], block.epoch());
     }
   }
-  listActiveExperts(block);
+}
+
+/// Chooses the experts of row b from all logits, in one warp: soft-cap, softmax
+/// over all experts, the k largest, ties to the lower index.
+template <class B> GROK_DEVICE void chooseExperts(B &block, uint32_t b) {
+  using M = typename B::Model;
+  auto &routing = block.routing();
+  float *p = block.scratch() + b * M::kExperts;
+  constexpr uint32_t kOfLane = (M::kExperts + 63) / 64; // pairs
+  uint32_t logits[kOfLane][2];
+  awaitPairs(block, Phase::kRoute, logits, [&](uint32_t j) {
+    uint32_t e = (j * 32 + block.lane()) * 2;
+    return Words{routerWords(block, b) + e, e < M::kExperts,
+                 M::kExperts % 2 == 0 || e + 1 < M::kExperts};
+  });
+#pragma unroll
+  for (uint32_t j = 0; j < kOfLane; ++j)
+#pragma unroll
+    for (uint32_t i = 0; i < 2; ++i)
+      if (uint32_t e = (j * 32 + block.lane()) * 2 + i; e < M::kExperts)
+        p[e] =
+            softCap(__builtin_bit_cast(float, logits[j][i]), M::kRouterCap);
+  ptx::warpSync();
+  float top = kNegativeInfinity;
+  for (uint32_t e = block.lane(); e < M::kExperts; e += 32)
+    top = p[e] > top ? p[e] : top;
+#pragma unroll
+  for (uint32_t m = 16; m; m >>= 1) {
+    float other = ptx::shuffleXor(top, m);
+    top = other > top ? other : top;
+  }
+  float sum = 0;
+  for (uint32_t e = block.lane(); e < M::kExperts; e += 32) {
+    p[e] = exp(p[e] - top);
+    sum += p[e];
+  }
+#pragma unroll
+  for (uint32_t m = 16; m; m >>= 1)
+    sum += ptx::shuffleXor(sum, m);
+  uint32_t chosen[M::kExpertsPerToken];
+  float weight[M::kExpertsPerToken];
+  // Bit of this lane's i-th expert: already chosen.
+  uint32_t taken[(M::kExperts + 31) / 32] = {};
+#pragma unroll
+  for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
+    float best = -1;
+    uint32_t bestExpert = M::kExperts;
+#pragma unroll
+    for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j) {
+      uint32_t e = j * 32 + block.lane();
+      if (e < M::kExperts && !taken[j] && p[e] > best) {
+        best = p[e];
+        bestExpert = e;
+      }
+    }
+#pragma unroll
+    for (uint32_t m = 16; m; m >>= 1) {
+      float other = ptx::shuffleXor(best, m);
+      uint32_t otherExpert = ptx::shuffleXor(bestExpert, m);
+      if (other > best || (other == best && otherExpert < bestExpert)) {
+        best = other;
+        bestExpert = otherExpert;
+      }
+    }
+    chosen[i] = bestExpert;
+    weight[i] = best / sum;
+#pragma unroll
+    for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j)
+      if (bestExpert == j * 32 + block.lane())
+        taken[j] = 1;
+  }
+  if (block.lane() == 0) {
+#pragma unroll
+    for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
+      uint32_t rank = 0; // ascending
+#pragma unroll
+      for (uint32_t j = 0; j < M::kExpertsPerToken; ++j)
+        rank += chosen[j] < chosen[i] ? 1 : 0;
+      routing.expert[b][rank] = chosen[i];
+      routing.weight[b][rank] = weight[i];
+    }
+  }
+}
+
+/// Learned routing of this layer, float32 throughout: the slots compute the
+/// logits, every slot chooses from all of them.
+template <class B> GROK_DEVICE void routeByRouter(B &block) {
+  constexpr uint32_t kPerToken = B::Model::kExpertsPerToken;
+  publishRouterLogits(block);
+  block.beginPhase();
+  if (block.warp() == 0)
+    awaitTaken(block, announcements(block, true) - 1);
+  if (uint32_t b = block.warp(); b < block.rows()) { // a warp a row
+    if (block.rowActive(b))
+      chooseExperts(block, b);
+    else if (block.lane() < kPerToken)
+      block.routing().expert[b][block.lane()] =
+          Routing<typename B::Model, typename B::Plan>::kNone;
+  }
+  if (block.rows() > 1)
+    block.sync();
+  if (block.warp() == 0)
+    listActiveExperts(block);
+  block.sync();
 }
 
 /// Place of `expert` among the row's chosen ones, or expertsPerToken.

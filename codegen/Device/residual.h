@@ -91,7 +91,7 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
     if (!block.rowActive(b))
       continue;
     const float *h = residualRow(block, b);
-    float factor = block.control().normFactor[b];
+    float factor = block.normFactor(b);
     for (uint32_t pair = 0; O::Own::step(block, pair) < steps; ++pair) {
       uint32_t k = O::element(block, pair), i = first * kTileK + k;
       auto x = O::load(h, i), g = O::load(gain, i);
@@ -135,10 +135,14 @@ template <class B> GROK_DEVICE void embed(B &block) {
     float sum[1] = {squares};
     addToSums(block, b, sum);
   }
-  finishSums<1>(block, 0, block.rows(),
-                [&](uint32_t b, const float (&sum)[1]) {
-                  control.normFactor[b] = normFactor<B>(sum[0]);
-                });
+  block.sync();
+  for (uint32_t b = 0; b < block.rows(); ++b) {
+    float sum[1];
+    rowSums(block, b, sum);
+    if (block.lane() == 0)
+      block.normFactor(b) = normFactor<B>(sum[0]);
+  }
+  ptx::warpSync();
 }
 
 /// What a sub-block's output y needs to become part of h, of one row: sums over
@@ -155,8 +159,8 @@ struct Factors {
 
 /// h += RMSNorm(y; gain) for the rows whose bit is set in `rows`, where y
 /// arrives as words [row][D]; then the norm of the new h with `nextGain`
-/// becomes the operand, or, if a row is longer than a K block, its factor goes
-/// to control() for stageNormed. Of batch rows [first, first + kRows). Ends
+/// becomes the operand, or, if a row is longer than a K block, its factor is kept
+/// for stageNormed. Of batch rows [first, first + kRows). Ends
 /// without a barrier.
 template <uint32_t kRows, class B>
 GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
@@ -168,7 +172,6 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
   // y and the gains fit the registers; the gains are there before y is.
   constexpr bool kKept = kPairs <= 4;
   constexpr uint32_t kAtOnce = kKept ? kPairs : 4; // pairs in flight, of a row
-  auto &control = block.control();
   auto active = [&](uint32_t b) {
     return b < block.rows() && block.rowActive(b);
   };
@@ -253,8 +256,8 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
         ptx::fma(f * f, sum[kZZ], ptx::fma(2 * f, sum[kHZ], sum[kHH]));
     const float factor = normFactor<B>(squares > 0 ? squares : 0.0f);
     if constexpr (!kWholeRow<B> || !B::Model::kHashRouting)
-      if (block.tid == 0) // for stageNormed and the router
-        control.normFactor[b] = factor;
+      if (block.lane() == 0) // for stageNormed and the router
+        block.normFactor(b) = factor;
     float *h = residualRow(block, b);
     auto update = [&](uint32_t i, Pair v, Pair g, Pair next) {
       Pair x = O::load(h, i);
@@ -279,8 +282,7 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
       }
     }
   }
-  if constexpr (!kWholeRow<B> || !B::Model::kHashRouting)
-    block.sync(); // the factors are there
+  ptx::warpSync();
 }
 
 /// addNormedRows for the whole batch, a few rows at a time: their words are in

@@ -130,7 +130,7 @@ struct SharedLayout {
 /// Whether the block keeps the residual stream in shared memory; a larger one
 /// lives in the arena, in L2.
 constexpr bool residualInShared(const DecodeShape &s) {
-  return uint64_t(s.hidden) * s.maxBatch * 4 <= 32768;
+  return uint64_t(s.hidden) * s.maxBatch * 4 <= 65536;
 }
 
 inline constexpr uint32_t kKvPositions = 64; // of a block of the KV cache

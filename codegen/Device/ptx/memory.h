@@ -51,6 +51,11 @@ GROK_DEVICE F2 loadGlobalPairIf(bool there, const float *p) {
   return v;
 }
 
+/// Has the line fetched as near as it can be.
+GROK_DEVICE void prefetchL1(const void *p) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
+}
+
 GROK_DEVICE uint32_t exchange(uint32_t *p, uint32_t v) {
   uint32_t old;
   asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;"
