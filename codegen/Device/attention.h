@@ -118,8 +118,8 @@ GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
   for (uint32_t first = 0; first < blocks; first += kParts * kTogether) {
     auto blockOf = [&](uint32_t j) { return first + j * kParts + part; };
     // Of the j-th block that the thread takes: {sum, top}, {x, y}.
-    uint32_t payload[kTogether * 2][2];
-    awaitPairs(block, Phase::kMerge, payload, [&](uint32_t i) {
+    uint64_t word[kTogether * 2][2];
+    awaitPairs<FullWord>(block, Phase::kMerge, word, [&](uint32_t i) {
       return Words{partialWords(block, b, head, blockOf(i / 2)) +
                        (i % 2 ? 2 + pair * 2 : 0),
                    part < kParts && blockOf(i / 2) < blocks};
@@ -127,10 +127,10 @@ GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
 #pragma unroll
     for (uint32_t j = 0; j < kTogether; ++j)
       if (blockOf(j) < blocks)
-        mine.template add<M>({__builtin_bit_cast(float, payload[j * 2][1]),
-                              __builtin_bit_cast(float, payload[j * 2][0]),
-                              __builtin_bit_cast(float, payload[j * 2 + 1][0]),
-                              __builtin_bit_cast(float, payload[j * 2 + 1][1])});
+        mine.template add<M>({wordValue(word[j * 2][1]),
+                              wordValue(word[j * 2][0]),
+                              wordValue(word[j * 2 + 1][0]),
+                              wordValue(word[j * 2 + 1][1])});
   }
   trace(block, Phase::kMerge, TracePoint::kReady);
   if (part < kParts)
@@ -165,9 +165,9 @@ template <class B>
 GROK_DEVICE void attnOutPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  constexpr uint32_t kRowWords = pairedWords(M::kHidden);
+  using Out = OutputWord<B>;
   uint64_t *y = block.template region<uint64_t>(Region::kYAttn) +
-                block.parity() * P::kMaxBatch * kRowWords;
+                block.parity() * P::kMaxBatch * Out::kRowWords;
   bool staged = false;
   FirstTiles<B, B::kAttnWidth> ahead;
   ahead.take(block, ring, P::kMatrixAttnOut, Phase::kAttnOut);
@@ -180,10 +180,11 @@ GROK_DEVICE void attnOutPhase(B &block, RingReader<B> &ring) {
             });
         trace(block, Phase::kAttnOut, TracePoint::kReady);
       },
-      [&](Output out, float value, float) {
+      [&](Output out, float value, float partner) {
         uint32_t row = out.tile * kTileRows + out.r;
         if (out.mine && block.rowActive(out.row) && row < M::kHidden)
-          publish(y + out.row * kRowWords + row, value, block.epoch());
+          Out::publish(block, y + out.row * Out::kRowWords, row, value,
+                       partner);
       });
 }
 

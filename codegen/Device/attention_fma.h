@@ -242,8 +242,8 @@ GROK_DEVICE void fmaAttentionTask(B &block, RingReader<B> &ring, uint32_t b,
 #pragma unroll 1
   for (uint32_t i0 = 0; i0 < kWords; i0 += kAtOnce * 2 * kConsumers) {
     auto at = [&](uint32_t j) { return i0 + (j * kConsumers + block.tid) * 2; };
-    uint32_t payload[kAtOnce][2];
-    awaitPairs(block, Phase::kAttention, payload, [&](uint32_t j) {
+    uint64_t word[kAtOnce][2];
+    awaitPairs<FullWord>(block, Phase::kAttention, word, [&](uint32_t j) {
       uint32_t i = at(j);
       const uint64_t *words = i < kHeadDim       ? key + i
                               : i < 2 * kHeadDim ? value + (i - kHeadDim)
@@ -257,7 +257,7 @@ GROK_DEVICE void fmaAttentionTask(B &block, RingReader<B> &ring, uint32_t b,
         uint32_t i = at(j) + e, d = i % kHeadDim;
         if (i < kWords && (i >= 2 * kHeadDim || newest))
           scratch.newKey[i < 2 * kHeadDim ? i : i + queryPlace<B>(d) - d] =
-              __builtin_bit_cast(float, payload[j][e]);
+              wordValue(word[j][e]);
       }
   }
   ring.await(block, bytes, Phase::kAttention);

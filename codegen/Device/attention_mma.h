@@ -78,12 +78,12 @@ GROK_DEVICE void takeQueries(B &block, RingReader<B> &ring, uint32_t b,
                  *query = queryWords(block, b) + kvHead * T::kGroup * kDim;
 #pragma unroll 1
   for (uint32_t round = 0; round < kRounds; round += kAtOnce) {
-    uint32_t payload[kAtOnce][2];
+    uint64_t word[kAtOnce][2];
     // Vectors in the order queries, new key, new value.
     auto first = [&](uint32_t j) {
       return ((round + j) * kConsumers + block.tid) * 2;
     };
-    awaitPairs(block, Phase::kAttention, payload, [&](uint32_t j) {
+    awaitPairs<FullWord>(block, Phase::kAttention, word, [&](uint32_t j) {
       uint32_t i = first(j), vector = i / kDim, d = i % kDim;
       const uint64_t *words = vector < T::kGroup    ? query + i
                               : vector == T::kGroup ? key + d
@@ -94,8 +94,8 @@ GROK_DEVICE void takeQueries(B &block, RingReader<B> &ring, uint32_t b,
 #pragma unroll
     for (uint32_t j = 0; j < kAtOnce; ++j) {
       uint32_t i = first(j), vector = i / kDim, d = i % kDim;
-      float x = __builtin_bit_cast(float, payload[j][0]),
-            y = __builtin_bit_cast(float, payload[j][1]);
+      float x = wordValue(word[j][0]),
+            y = wordValue(word[j][1]);
       if (vector < T::kGroup) {
         uint32_t to =
             scratch.query(vector / 4, vector % 4 * 2) + d * 2;

@@ -91,7 +91,7 @@ template <class B> GROK_DEVICE void finishLayer(B &block) {
   trace(block, next, TracePoint::kBegin, 1);
   addNormed(block,
             block.template region<uint64_t>(Region::kYMoe) +
-                block.parity() * P::kMaxBatch * pairedWords(M::kHidden),
+                block.parity() * P::kMaxBatch * OutputWord<B>::kRowWords,
             block.vectors(block.layer()) + 3 * M::kHidden,
             block.vectors(block.layer() + 1), withOutput, next);
 }
@@ -115,7 +115,7 @@ GROK_DEVICE void expertInput(B &block, RingReader<B> &ring,
   const float *vectors = block.vectors(block.layer());
   addNormed(block,
             block.template region<uint64_t>(Region::kYAttn) +
-                block.parity() * P::kMaxBatch * pairedWords(M::kHidden),
+                block.parity() * P::kMaxBatch * OutputWord<B>::kRowWords,
             vectors + M::kHidden, vectors + 2 * M::kHidden, block.activeRows(),
             Phase::kGateUp);
   if constexpr (!M::kHashRouting)

@@ -121,8 +121,8 @@ template <class B> GROK_DEVICE void prefetchRouter(B &block) {
   if (block.slot() >= B::Model::kExperts)
     return;
 #pragma unroll 1
-  for (uint32_t pair = 0; pair < O::kPairs; ++pair)
-    if (uint32_t i = O::element(block, pair); O::has(i))
+  for (uint32_t part = 0; part < O::kParts; ++part)
+    if (uint32_t i = O::element(block, part); O::has(i))
       ptx::prefetchL1(routerRow(block, block.slot()) + i);
 }
 
@@ -139,12 +139,13 @@ template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
       const float *h = residualRow(block, b);
       float dot = 0, factor = block.normFactor(b);
 #pragma unroll 4
-      for (uint32_t pair = 0; pair < O::kPairs; ++pair) {
-        uint32_t i = O::element(block, pair);
+      for (uint32_t part = 0; part < O::kParts; ++part) {
+        uint32_t i = O::element(block, part);
         auto x = O::load(h, i), g = O::load(gain, i),
              w = O::load(routerRow(block, e), i);
-        dot = ptx::fma(w.x, x.x * factor * g.x, dot);
-        dot = ptx::fma(w.y, x.y * factor * g.y, dot);
+#pragma unroll
+        for (uint32_t j = 0; j < O::kEach; ++j)
+          dot = ptx::fma(w.v[j], x.v[j] * (factor * g.v[j]), dot);
       }
       float sum[1] = {dot};
       addToSums(block, b, sum);
@@ -166,8 +167,8 @@ template <class B> GROK_DEVICE void chooseExperts(B &block, uint32_t b) {
   auto &routing = block.routing();
   float *p = block.scratch() + b * M::kExperts;
   constexpr uint32_t kOfLane = (M::kExperts + 63) / 64; // pairs
-  uint32_t logits[kOfLane][2];
-  awaitPairs(block, Phase::kRoute, logits, [&](uint32_t j) {
+  uint64_t logits[kOfLane][2];
+  awaitPairs<FullWord>(block, Phase::kRoute, logits, [&](uint32_t j) {
     uint32_t e = (j * 32 + block.lane()) * 2;
     return Words{routerWords(block, b) + e, e < M::kExperts,
                  M::kExperts % 2 == 0 || e + 1 < M::kExperts};
@@ -177,8 +178,7 @@ template <class B> GROK_DEVICE void chooseExperts(B &block, uint32_t b) {
 #pragma unroll
     for (uint32_t i = 0; i < 2; ++i)
       if (uint32_t e = (j * 32 + block.lane()) * 2 + i; e < M::kExperts)
-        p[e] =
-            softCap(__builtin_bit_cast(float, logits[j][i]), M::kRouterCap);
+        p[e] = softCap(wordValue(logits[j][i]), M::kRouterCap);
   ptx::warpSync();
   float top = kNegativeInfinity;
   for (uint32_t e = block.lane(); e < M::kExperts; e += 32)
@@ -352,9 +352,9 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   constexpr bool kDense = M::kDenseWidth > 0;
-  constexpr uint32_t kRowWords = pairedWords(M::kHidden);
+  using Out = OutputWord<B>;
   uint64_t *y = block.template region<uint64_t>(Region::kYMoe) +
-                block.parity() * P::kMaxBatch * kRowWords;
+                block.parity() * P::kMaxBatch * Out::kRowWords;
   float *sums = block.downSums(); // [tile of the slot][row][8]
   uint32_t rows = block.rows();
   for (uint32_t i = block.tid; i < P::kMaxDownTiles * rows * kTileRows;
@@ -367,10 +367,12 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   constexpr bool kOnce =
       M::kExpertsPerToken == 1 && M::kExpertWidth <= P::kBlockSteps * kTileK;
   constexpr uint32_t kExpertWords = B::kShape.operandWords(M::kExpertWidth);
-  auto publishRow = [&](Output out, float value) {
+  // By whole warps; hands the value over if it is `complete`.
+  auto publishRow = [&](Output out, float value, bool complete) {
     uint32_t row = out.tile * kTileRows + out.r;
-    if (row < M::kHidden)
-      publish(y + out.row * kRowWords + row, value, block.epoch());
+    float partner = ptx::shuffleXor(value, 1);
+    if (complete && row < M::kHidden)
+      Out::publish(block, y + out.row * Out::kRowWords, row, value, partner);
   };
 
   bool staged = false;
@@ -396,16 +398,19 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
         [&](Output out, float value, float) {
           uint32_t place = out.mine ? placeInRow(block, out.row, expert)
                                     : M::kExpertsPerToken;
-          if (place == M::kExpertsPerToken)
-            return;
-          float *sum = sums +
-                       ((out.tile - tileBegin) * rows + out.row) * kTileRows +
-                       out.r;
-          float total =
-              ptx::fma(block.routing().weight[out.row][place], value, *sum);
-          *sum = total;
-          if (!kDense && lastKept(block, out.row) == expert)
-            publishRow(out, total);
+          const bool used = place < M::kExpertsPerToken;
+          float total = 0;
+          if (used) {
+            float *sum = sums +
+                         ((out.tile - tileBegin) * rows + out.row) * kTileRows +
+                         out.r;
+            total =
+                ptx::fma(block.routing().weight[out.row][place], value, *sum);
+            *sum = total;
+          }
+          if constexpr (!kDense)
+            publishRow(out, total,
+                       used && lastKept(block, out.row) == expert);
         });
   }
   if constexpr (kDense) {
@@ -424,13 +429,12 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
               });
         },
         [&](Output out, float value, float) {
-          if (out.mine && block.rowActive(out.row))
-            publishRow(
-                out,
-                (value +
-                 sums[((out.tile - tileBegin) * rows + out.row) * kTileRows +
-                      out.r]) *
-                    0.707106769f);
+          const bool used = out.mine && block.rowActive(out.row);
+          if (used)
+            value +=
+                sums[((out.tile - tileBegin) * rows + out.row) * kTileRows +
+                     out.r];
+          publishRow(out, value * 0.707106769f, used);
         });
   }
 }

@@ -11,6 +11,7 @@ namespace grok::device {
 GROK_DEVICE uint64_t makeWord(float value, uint32_t epoch) {
   return uint64_t(epoch) << 32 | __builtin_bit_cast(uint32_t, value);
 }
+GROK_DEVICE uint32_t wordPayload(uint64_t word) { return uint32_t(word); }
 GROK_DEVICE float wordValue(uint64_t word) {
   return __builtin_bit_cast(float, uint32_t(word));
 }
@@ -19,6 +20,50 @@ GROK_DEVICE uint32_t wordEpoch(uint64_t word) { return uint32_t(word >> 32); }
 GROK_DEVICE void publish(uint64_t *word, float value, uint32_t epoch) {
   ptx::storeRelaxed(word, makeWord(value, epoch));
 }
+
+/// A word with 32 bits of payload.
+struct FullWord {
+  GROK_DEVICE static uint64_t empty(uint32_t epoch) { return makeWord(0, epoch); }
+  GROK_DEVICE static bool fresh(uint64_t word, uint32_t epoch) {
+    return wordEpoch(word) == epoch;
+  }
+};
+
+/// A word with two values, float32 rounded to kValueBits bits (a mantissa of
+/// 11), and the low kEpochBits bits of the epoch: [epoch][first][second]. As
+/// many launches as share no such epoch are told apart; the runtime clears the
+/// words in time.
+struct PackedWord {
+  static constexpr uint32_t kEpochBits = abi::kPackedEpochBits,
+                            kValueBits = (64 - kEpochBits) / 2,
+                            kCut = 32 - kValueBits; // bits of a float32
+  GROK_DEVICE static uint64_t empty(uint32_t epoch) {
+    return uint64_t(epoch) << (64 - kEpochBits);
+  }
+  GROK_DEVICE static bool fresh(uint64_t word, uint32_t epoch) {
+    constexpr uint32_t kShift = 32 - kEpochBits;
+    return (wordEpoch(word) ^ epoch << kShift) < 1u << kShift;
+  }
+  GROK_DEVICE static uint64_t make(float first, float second, uint32_t epoch) {
+    return empty(epoch) | uint64_t(cut(first)) << kValueBits | cut(second);
+  }
+  GROK_DEVICE static float first(uint64_t word) {
+    return __builtin_bit_cast(float,
+                              uint32_t(word >> kValueBits) << kCut);
+  }
+  GROK_DEVICE static float second(uint64_t word) {
+    return __builtin_bit_cast(float, uint32_t(word) << kCut);
+  }
+
+private:
+  /// To the nearest, ties to even; NaN stays.
+  GROK_DEVICE static uint32_t cut(float v) {
+    uint32_t bits = __builtin_bit_cast(uint32_t, v);
+    uint32_t odd = bits >> kCut & 1;
+    return v == v ? (bits + (1u << (kCut - 1)) - 1 + odd) >> kCut
+                  : 0x7fc00000u >> kCut;
+  }
+};
 
 /// Two neighbouring words, 16-byte aligned, that may be asked for if they are
 /// `there`; `both`: the second is one that somebody writes.
@@ -33,21 +78,21 @@ struct Words {
 /// alone in between: L2 has enough to do with the answers. A payload is 0 where
 /// no word is there. Called by whole warps. (A vector access is two scalar ones
 /// to PTX; each word brings its own epoch.)
-template <uint32_t kCount, class B, class At>
+template <class Format, uint32_t kCount, class B, class At>
 GROK_DEVICE void awaitPairs(B &block, Phase phase,
-                            uint32_t (&payload)[kCount][2], At at) {
+                            uint64_t (&word)[kCount][2], At at) {
   const uint32_t epoch = block.epoch();
-  uint64_t word[kCount][2];
   auto stale = [&](uint32_t j) {
-    return wordEpoch(word[j][0]) != epoch ||
-           (at(j).both && wordEpoch(word[j][1]) != epoch);
+    return !Format::fresh(word[j][0], epoch) ||
+           (at(j).both && !Format::fresh(word[j][1], epoch));
   };
   auto ask = [&](uint32_t j, bool asks) {
     ptx::loadRelaxedPairIf(asks && stale(j), at(j).words, word[j]);
   };
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {
-    word[j][0] = word[j][1] = makeWord(0, at(j).there ? epoch - 1 : epoch);
+    word[j][0] = word[j][1] =
+        Format::empty(at(j).there ? epoch - 1 : epoch);
     ask(j, true);
   }
   uint32_t since = 0;
@@ -67,10 +112,9 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase,
       ask(j, all);
   }
 #pragma unroll
-  for (uint32_t j = 0; j < kCount; ++j) {
-    payload[j][0] = uint32_t(word[j][0]);
-    payload[j][1] = at(j).both ? uint32_t(word[j][1]) : 0;
-  }
+  for (uint32_t j = 0; j < kCount; ++j)
+    if (!at(j).both)
+      word[j][1] = Format::empty(epoch);
 }
 
 /// Waits for the words words[0] .. words[count - 1], whose payload nobody
@@ -79,17 +123,17 @@ template <class B>
 GROK_DEVICE void awaitAll(B &block, const uint64_t *words, uint32_t count,
                           Phase phase) {
   for (uint32_t first = 0; first < count; first += 2 * kConsumers) {
-    uint32_t payload[1][2], i = first + 2 * block.tid;
-    awaitPairs(block, phase, payload, [&](uint32_t) {
+    uint32_t i = first + 2 * block.tid;
+    uint64_t word[1][2];
+    awaitPairs<FullWord>(block, phase, word, [&](uint32_t) {
       return Words{words + i, i < count, i + 1 < count};
     });
   }
 }
 
-/// The value of a word that this thread, or one it has synchronised with, has
-/// awaited before.
-GROK_DEVICE float arrived(const uint64_t *word) {
-  return wordValue(ptx::loadRelaxed(word));
+/// A word that this thread has awaited before.
+GROK_DEVICE uint64_t arrived(const uint64_t *word) {
+  return ptx::loadRelaxed(word);
 }
 
 /// What becomes a 16-bit operand crosses as such, two values a word: half the
@@ -116,6 +160,47 @@ template <class B> struct OperandWord {
     publish(block, words, index, first, second);
     if constexpr (!kPair)
       device::publish(words + index + 1, second, block.epoch());
+  }
+};
+
+template <bool kPacked> constexpr auto format() {
+  if constexpr (kPacked)
+    return PackedWord{};
+  else
+    return FullWord{};
+}
+
+/// A sub-block's output, which is added to the residual stream: two values a
+/// word; the full float32 where activations are split.
+template <class B> struct OutputWord {
+  static constexpr bool kPacked = B::Plan::kPlanes == 1;
+  using Format = decltype(format<kPacked>());
+  static constexpr uint32_t kValues = kPacked ? 2 : 1;
+  /// Words of a vector [D].
+  static constexpr uint32_t kRowWords =
+      B::kShape.outputWords(B::Model::kHidden);
+
+  /// Publishes element `index` of a vector. Every lane of the warp calls it;
+  /// `partner` is the value of the element index ^ 1.
+  GROK_DEVICE static void publish(B &block, uint64_t *words, uint32_t index,
+                                  float value, float partner) {
+    if constexpr (!kPacked)
+      device::publish(words + index, value, block.epoch());
+    else if (index % 2 == 0)
+      ptx::storeRelaxed(words + index / 2,
+                        PackedWord::make(value, partner, block.epoch()));
+  }
+  /// The values of two neighbouring words.
+  GROK_DEVICE static void values(const uint64_t (&word)[2],
+                                 float (&v)[2 * kValues]) {
+#pragma unroll
+    for (uint32_t w = 0; w < 2; ++w)
+      if constexpr (kPacked) {
+        v[2 * w] = PackedWord::first(word[w]);
+        v[2 * w + 1] = PackedWord::second(word[w]);
+      } else {
+        v[w] = wordValue(word[w]);
+      }
   }
 };
 

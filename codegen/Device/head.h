@@ -138,15 +138,14 @@ template <class B> GROK_DEVICE void chooseTokens(B &block) {
     Candidate best{kNegativeInfinity, kNoToken};
     constexpr uint32_t kTogether = 5; // slots that a lane asks for at once
     for (uint32_t first = 0; first < kSlots; first += 32 * kTogether) {
-      uint32_t payload[kTogether][2]; // score, id
-      awaitPairs(block, Phase::kHead, payload, [&](uint32_t j) {
+      uint64_t word[kTogether][2]; // score, id
+      awaitPairs<FullWord>(block, Phase::kHead, word, [&](uint32_t j) {
         uint32_t s = first + j * 32 + block.lane();
         return Words{candidateWords(block, s, block.warp()), s < kSlots};
       });
 #pragma unroll
       for (uint32_t j = 0; j < kTogether; ++j) {
-        Candidate c{__builtin_bit_cast(float, payload[j][0]),
-                    int32_t(payload[j][1])};
+        Candidate c{wordValue(word[j][0]), int32_t(wordPayload(word[j][1]))};
         if (first + j * 32 + block.lane() < kSlots && c.better(best))
           best = c;
       }

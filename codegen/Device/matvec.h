@@ -42,15 +42,14 @@ template <class B> struct Operand {
                           x1 - from16<kBF16>(uint16_t(high >> 16)));
   }
 
-  /// The same of what one or two OperandWords carry.
+  /// The same of what two OperandWords carry.
   GROK_DEVICE void store(uint32_t row, uint32_t k,
-                         const uint32_t (&payload)[2]) const {
+                         const uint64_t (&word)[2]) const {
     if constexpr (OperandWord<B>::kPair) {
-      *at(row, k) = payload[0];
-      *at(row, k + 2) = payload[1];
+      *at(row, k) = wordPayload(word[0]);
+      *at(row, k + 2) = wordPayload(word[1]);
     } else {
-      store(row, k, __builtin_bit_cast(float, payload[0]),
-            __builtin_bit_cast(float, payload[1]));
+      store(row, k, wordValue(word[0]), wordValue(word[1]));
     }
   }
 
@@ -109,7 +108,7 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
   // Every thread takes part in every round.
   constexpr bool kFull = Blocks::kSteps % (kWarps * Own::kSteps) == 0 &&
                          Blocks::kMost % (kWarps * Own::kSteps) == 0;
-  constexpr uint32_t kInFlight = 4,
+  constexpr uint32_t kInFlight = B::Plan::kMaxBatch > 2 ? 8 : 4,
                      kRoundsAtOnce = kRounds < kInFlight ? kRounds : kInFlight,
                      kRowsFit = kInFlight / kRoundsAtOnce,
                      kMostRows = B::Plan::kMaxBatch,
@@ -120,7 +119,7 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
   for (uint32_t b = 0; b < block.rows(); b += kRowsAtOnce) {
 #pragma unroll 1
     for (uint32_t round = 0; round < kRounds; round += kRoundsAtOnce) {
-      uint32_t payload[kRowsAtOnce * kRoundsAtOnce][2];
+      uint64_t word[kRowsAtOnce * kRoundsAtOnce][2];
       auto row = [&](uint32_t i) { return b + i / kRoundsAtOnce; };
       auto inRound = [&](uint32_t i) { return round + i % kRoundsAtOnce; };
       auto takes = [&](uint32_t i) {
@@ -128,7 +127,7 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
                ((kFull && kRounds % kRoundsAtOnce == 0) ||
                 Own::step(block, inRound(i)) < steps);
       };
-      awaitPairs(block, phase, payload, [&](uint32_t i) {
+      awaitPairs<FullWord>(block, phase, word, [&](uint32_t i) {
         uint32_t k = first * kTileK + Own::element(block, inRound(i));
         return Words{words(row(i)).words + k / kValues,
                      takes(i) && (kWidth % kTileK == 0 || k < kWidth),
@@ -137,7 +136,7 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
 #pragma unroll
       for (uint32_t i = 0; i < kRowsAtOnce * kRoundsAtOnce; ++i)
         if (takes(i))
-          operand.store(row(i), Own::element(block, inRound(i)), payload[i]);
+          operand.store(row(i), Own::element(block, inRound(i)), word[i]);
     }
   }
 }

@@ -15,56 +15,69 @@ template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
          (uint64_t(block.slot()) * B::Plan::kMaxBatch + b) * B::Model::kHidden;
 }
 
-/// A thread's share of a vector [D]: pairs of neighbouring elements.
+/// A thread's share of a vector [D]: parts of kEach neighbouring elements, as
+/// many as two words of a sub-block's output carry.
 template <class B> struct Owned {
-  using Own = OwnSteps<2>;
+  static constexpr uint32_t kEach = 2 * OutputWord<B>::kValues;
+  using Own = OwnSteps<kEach>;
   static constexpr uint32_t kHidden = B::Model::kHidden,
                             kSteps = (kHidden + kTileK - 1) / kTileK;
-  static constexpr uint32_t kPairs = Own::rounds(kSteps);
-  /// Every thread has all its pairs.
-  static constexpr bool kWhole = kHidden == kPairs * 2 * kConsumers;
-  /// The vector has an odd element.
-  static constexpr bool kOdd = kHidden % 2;
+  static constexpr uint32_t kParts = Own::rounds(kSteps);
+  /// Every thread has all its parts.
+  static constexpr bool kWhole = kHidden == kParts * kEach * kConsumers;
+  /// No part ends beyond the vector.
+  static constexpr bool kAligned = kHidden % kEach == 0;
 
-  static GROK_DEVICE uint32_t element(B &block, uint32_t pair) {
-    return Own::element(block, pair);
+  /// First element of a part.
+  static GROK_DEVICE uint32_t element(B &block, uint32_t part) {
+    return Own::element(block, part);
   }
   static GROK_DEVICE bool has(uint32_t element) {
     return kWhole || element < kHidden;
   }
-  static GROK_DEVICE bool hasBoth(uint32_t element) {
-    return !kOdd || element + 1 < kHidden;
-  }
-  /// Elements [i, i + 1] of a vector in memory, zero past the end.
-  struct Pair {
-    float x, y;
+
+  struct Part {
+    float v[kEach];
   };
-  static GROK_DEVICE Pair load(const float *p, uint32_t i) {
-    if (!has(i))
-      return {0, 0};
-    if constexpr (!kOdd) {
-      ptx::F2 v = *(const ptx::F2 *)(p + i);
-      return {v.x, v.y};
+  /// Elements i, i + 1, ... of a vector in memory, zero past the end.
+  static GROK_DEVICE Part load(const float *p, uint32_t i) {
+    Part part{};
+    if constexpr (kAligned) {
+      if (has(i))
+        ptx::loadFloats(p + i, part.v);
+    } else {
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        if (i + e < kHidden)
+          part.v[e] = p[i + e];
     }
-    return {p[i], hasBoth(i) ? p[i + 1] : 0};
+    return part;
   }
   /// The same of device memory, asked for where it stands.
-  static GROK_DEVICE Pair loadNow(const float *p, uint32_t i) {
-    if constexpr (kOdd)
+  static GROK_DEVICE Part loadNow(const float *p, uint32_t i) {
+    if constexpr (!kAligned)
       return load(p, i);
-    ptx::F2 v = ptx::loadGlobalPairIf(has(i), p + i);
-    return {v.x, v.y};
+    Part part;
+    ptx::loadGlobalIf(has(i), p + i, part.v);
+    return part;
   }
-  static GROK_DEVICE void store(float *p, uint32_t i, Pair v) {
-    if (!has(i))
-      return;
-    if constexpr (!kOdd) {
-      *(ptx::F2 *)(p + i) = {v.x, v.y};
-      return;
+  static GROK_DEVICE void store(float *p, uint32_t i, const Part &part) {
+    if constexpr (kAligned) {
+      if (has(i))
+        ptx::storeFloats(p + i, part.v);
+    } else {
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        if (i + e < kHidden)
+          p[i + e] = part.v[e];
     }
-    p[i] = v.x;
-    if (hasBoth(i))
-      p[i + 1] = v.y;
+  }
+  /// Stores a part of a normalised row as the operand.
+  static GROK_DEVICE void stage(const Operand<B> &operand, uint32_t row,
+                                uint32_t k, const Part &part) {
+#pragma unroll
+    for (uint32_t e = 0; e < kEach; e += 2)
+      operand.store(row, k + e, part.v[e], part.v[e + 1]);
   }
 };
 
@@ -92,10 +105,13 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
       continue;
     const float *h = residualRow(block, b);
     float factor = block.normFactor(b);
-    for (uint32_t pair = 0; O::Own::step(block, pair) < steps; ++pair) {
-      uint32_t k = O::element(block, pair), i = first * kTileK + k;
+    for (uint32_t part = 0; O::Own::step(block, part) < steps; ++part) {
+      uint32_t k = O::element(block, part), i = first * kTileK + k;
       auto x = O::load(h, i), g = O::load(gain, i);
-      operand.store(b, k, x.x * factor * g.x, x.y * factor * g.y);
+#pragma unroll
+      for (uint32_t e = 0; e < O::kEach; ++e)
+        x.v[e] *= factor * g.v[e];
+      O::stage(operand, b, k, x);
     }
   }
 }
@@ -124,13 +140,16 @@ template <class B> GROK_DEVICE void embed(B &block) {
                              i % kTileK);
       return M::kEmbeddingMultiplier * from16<M::kBF16>(row[at]);
     };
-    for (uint32_t pair = 0; pair < O::kPairs; ++pair) {
-      uint32_t i = O::element(block, pair);
-      if (!O::has(i))
-        break;
-      typename O::Pair x{element(i), O::hasBoth(i) ? element(i + 1) : 0};
+    for (uint32_t part = 0; part < O::kParts; ++part) {
+      uint32_t i = O::element(block, part);
+      typename O::Part x{};
+#pragma unroll
+      for (uint32_t e = 0; e < O::kEach; ++e) {
+        if (i + e < O::kHidden)
+          x.v[e] = element(i + e);
+        squares = ptx::fma(x.v[e], x.v[e], squares);
+      }
       O::store(h, i, x);
-      squares = ptx::fma(x.x, x.x, ptx::fma(x.y, x.y, squares));
     }
     float sum[1] = {squares};
     addToSums(block, b, sum);
@@ -167,46 +186,47 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
                                const float *gain, const float *nextGain,
                                uint32_t rows, Phase phase) {
   using O = Owned<B>;
-  using Pair = typename O::Pair;
-  constexpr uint32_t kPairs = O::kPairs;
+  using Part = typename O::Part;
+  using Out = OutputWord<B>;
+  constexpr uint32_t kParts = O::kParts, kEach = O::kEach;
   // y and the gains fit the registers; the gains are there before y is.
-  constexpr bool kKept = kPairs <= 4;
-  constexpr uint32_t kAtOnce = kKept ? kPairs : 4; // pairs in flight, of a row
+  constexpr bool kKept = kParts * kEach <= 8;
+  constexpr uint32_t kAtOnce = kKept ? kParts : 4; // in flight, of a row
   auto active = [&](uint32_t b) {
     return b < block.rows() && block.rowActive(b);
   };
-  auto words = [&](uint32_t b, uint32_t pair) {
-    uint32_t i = O::element(block, pair);
-    return Words{y + b * pairedWords(O::kHidden) + i,
-                 b < block.rows() && rows >> b & 1 && O::has(i), O::hasBoth(i)};
+  auto words = [&](uint32_t b, uint32_t part) {
+    uint32_t i = O::element(block, part);
+    return Words{y + b * Out::kRowWords + i / Out::kValues,
+                 b < block.rows() && rows >> b & 1 && O::has(i),
+                 O::kAligned || i + Out::kValues < O::kHidden};
   };
-  auto value = [](const uint32_t (&payload)[2]) {
-    return Pair{__builtin_bit_cast(float, payload[0]),
-                __builtin_bit_cast(float, payload[1])};
-  };
-  auto addSums = [&](float (&sums)[kRowSums], Pair v, Pair g, Pair x) {
-    auto add = [&](float y, float z, float h) {
-      sums[kYY] = ptx::fma(y, y, sums[kYY]);
-      sums[kHH] = ptx::fma(h, h, sums[kHH]);
-      sums[kHZ] = ptx::fma(h, z, sums[kHZ]);
+  auto addSums = [&](float (&sums)[kRowSums], const uint64_t (&word)[2],
+                     const Part &g, const Part &x) {
+    float v[kEach];
+    Out::values(word, v);
+#pragma unroll
+    for (uint32_t e = 0; e < kEach; ++e) {
+      float z = v[e] * g.v[e];
+      sums[kYY] = ptx::fma(v[e], v[e], sums[kYY]);
+      sums[kHH] = ptx::fma(x.v[e], x.v[e], sums[kHH]);
+      sums[kHZ] = ptx::fma(x.v[e], z, sums[kHZ]);
       sums[kZZ] = ptx::fma(z, z, sums[kZZ]);
-    };
-    add(v.x, v.x * g.x, x.x);
-    add(v.y, v.y * g.y, x.y);
+    }
   };
 
-  Pair gains[kKept ? kPairs : 1], nextGains[kKept ? kPairs : 1];
+  Part gains[kKept ? kParts : 1], nextGains[kKept ? kParts : 1];
   if constexpr (kKept)
 #pragma unroll
-    for (uint32_t j = 0; j < kPairs; ++j) {
+    for (uint32_t j = 0; j < kParts; ++j) {
       uint32_t i = O::element(block, j);
       gains[j] = O::loadNow(gain, i);
       nextGains[j] = O::loadNow(nextGain, i);
     }
-  uint32_t payload[kKept ? kRows * kPairs : kAtOnce][2]; // [row][pair]
+  uint64_t word[kKept ? kRows * kParts : kAtOnce][2]; // [row][part]
   if constexpr (kKept)
-    awaitPairs(block, phase, payload, [&](uint32_t i) {
-      return words(first + i / kPairs, i % kPairs);
+    awaitPairs<typename Out::Format>(block, phase, word, [&](uint32_t i) {
+      return words(first + i / kParts, i % kParts);
     });
 #pragma unroll
   for (uint32_t r = 0; r < kRows; ++r) {
@@ -217,23 +237,23 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
     float sums[kRowSums] = {};
     if constexpr (kKept) {
 #pragma unroll
-      for (uint32_t j = 0; j < kPairs; ++j)
-        addSums(sums, value(payload[r * kPairs + j]), gains[j],
+      for (uint32_t j = 0; j < kParts; ++j)
+        addSums(sums, word[r * kParts + j], gains[j],
                 O::load(h, O::element(block, j)));
     } else {
 #pragma unroll 1
-      for (uint32_t j0 = 0; j0 < kPairs; j0 += kAtOnce) {
-        auto at = [&](uint32_t j) {
-          Words w = words(b, j0 + j);
-          w.there &= j0 + j < kPairs;
-          return w;
-        };
-        awaitPairs(block, phase, payload, at);
+      for (uint32_t j0 = 0; j0 < kParts; j0 += kAtOnce) {
+        awaitPairs<typename Out::Format>(
+            block, phase, word, [&](uint32_t j) {
+              Words w = words(b, j0 + j);
+              w.there &= j0 + j < kParts;
+              return w;
+            });
 #pragma unroll
         for (uint32_t j = 0; j < kAtOnce; ++j)
-          if (j0 + j < kPairs) {
+          if (j0 + j < kParts) {
             uint32_t i = O::element(block, j0 + j);
-            addSums(sums, value(payload[j]), O::load(gain, i), O::load(h, i));
+            addSums(sums, word[j], O::load(gain, i), O::load(h, i));
           }
       }
     }
@@ -259,26 +279,34 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
       if (block.lane() == 0) // for stageNormed and the router
         block.normFactor(b) = factor;
     float *h = residualRow(block, b);
-    auto update = [&](uint32_t i, Pair v, Pair g, Pair next) {
-      Pair x = O::load(h, i);
-      x = {ptx::fma(f, v.x * g.x, x.x), ptx::fma(f, v.y * g.y, x.y)};
+    auto update = [&](uint32_t i, const uint64_t (&arrivedWords)[2],
+                      const Part &g, const Part &next) {
+      Part x = O::load(h, i);
+      float v[kEach];
+      Out::values(arrivedWords, v);
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        x.v[e] = ptx::fma(f, v[e] * g.v[e], x.v[e]);
       O::store(h, i, x);
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        x.v[e] *= factor * next.v[e];
       if constexpr (kWholeRow<B>)
         if (O::kHidden % kTileK == 0 ? O::has(i) : i < O::kSteps * kTileK)
-          operand.store(b, i, x.x * factor * next.x, x.y * factor * next.y);
+          O::stage(operand, b, i, x);
     };
     if constexpr (kKept) {
 #pragma unroll
-      for (uint32_t j = 0; j < kPairs; ++j)
-        update(O::element(block, j), value(payload[r * kPairs + j]), gains[j],
+      for (uint32_t j = 0; j < kParts; ++j)
+        update(O::element(block, j), word[r * kParts + j], gains[j],
                nextGains[j]);
     } else {
-      for (uint32_t j = 0; j < kPairs; ++j) {
+      for (uint32_t j = 0; j < kParts; ++j) {
         uint32_t i = O::element(block, j);
         Words w = words(b, j);
-        Pair v{w.there ? arrived(w.words) : 0.0f,
-               w.there && w.both ? arrived(w.words + 1) : 0.0f};
-        update(i, v, O::load(gain, i), O::load(nextGain, i));
+        uint64_t again[2] = {w.there ? arrived(w.words) : 0,
+                             w.there && w.both ? arrived(w.words + 1) : 0};
+        update(i, again, O::load(gain, i), O::load(nextGain, i));
       }
     }
   }

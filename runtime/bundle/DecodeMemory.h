@@ -50,6 +50,11 @@ struct DecodeShape {
   constexpr uint32_t operandWords(uint32_t width) const {
     return pairedWords(ceilDiv(width, operandValues()));
   }
+  /// Words of a sub-block's output, which carries float32 for split activations,
+  /// else two shorter values.
+  constexpr uint32_t outputWords(uint32_t width) const {
+    return pairedWords(ceilDiv(width, operandValues()));
+  }
   /// Words of the activations between gate_up and down of one row: those of
   /// each chosen expert, then the dense MLP's.
   constexpr uint32_t actWords() const {
@@ -89,11 +94,11 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
        Phase::kAttention, Phase::kMerge},
       {"attn", words * s.operandWords(uint32_t(attn)), Phase::kMerge,
        Phase::kAttnOut},
-      {"y_attn", words * pairedWords(s.hidden), Phase::kAttnOut, Phase::kGateUp},
+      {"y_attn", words * s.outputWords(s.hidden), Phase::kAttnOut, Phase::kGateUp},
       {"router", s.learnedRouting ? words * pairedWords(s.experts) : 0, Phase::kRoute,
        Phase::kGateUp},
       {"act", words * s.actWords(), Phase::kGateUp, Phase::kDown},
-      {"y_moe", words * pairedWords(s.hidden), Phase::kDown, Phase::kHead},
+      {"y_moe", words * s.outputWords(s.hidden), Phase::kDown, Phase::kHead},
       {"presence", uint64_t(kParities) * pairedWords(s.slots) * kWordBytes, Phase::kDown,
        Phase::kHead},
       {"candidates",

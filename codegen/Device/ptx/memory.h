@@ -6,10 +6,26 @@
 
 namespace grok::ptx {
 
-/// Two float32 in one access.
-struct alignas(8) F2 {
-  float x, y;
+/// Several float32 in one access.
+template <uint32_t kCount> struct alignas(kCount * 4) Floats {
+  float v[kCount];
 };
+/// kCount neighbouring values, aligned to their size.
+template <uint32_t kCount>
+GROK_DEVICE void loadFloats(const float *p, float (&v)[kCount]) {
+  auto all = *(const Floats<kCount> *)p;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i)
+    v[i] = all.v[i];
+}
+template <uint32_t kCount>
+GROK_DEVICE void storeFloats(float *p, const float (&v)[kCount]) {
+  Floats<kCount> all;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i)
+    all.v[i] = v[i];
+  *(Floats<kCount> *)p = all;
+}
 
 /// A hand-over word must be one access: PTX treats a vector access as separate
 /// scalar ones, a 64-bit scalar is atomic.
@@ -37,18 +53,25 @@ GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
                : "memory");
 }
 
-/// Two neighbouring values in one access, 8-byte aligned; zero without `there`.
-/// Issued where it stands, so that they are on their way while the thread waits
-/// for something else.
-GROK_DEVICE F2 loadGlobalPairIf(bool there, const float *p) {
-  F2 v;
+/// Neighbouring values in one access, aligned to their size; zero without
+/// `there`. Issued where it stands, so that they are on their way while the
+/// thread waits for something else.
+GROK_DEVICE void loadGlobalIf(bool there, const float *p, float (&v)[2]) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
                "mov.f32 %0, 0f00000000;\nmov.f32 %1, 0f00000000;\n"
                "@p ld.global.v2.f32 {%0, %1}, [%2];\n}"
-               : "=&f"(v.x), "=&f"(v.y)
+               : "=&f"(v[0]), "=&f"(v[1])
                : "l"(p), "r"(uint32_t(there))
                : "memory");
-  return v;
+}
+GROK_DEVICE void loadGlobalIf(bool there, const float *p, float (&v)[4]) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\n"
+               "mov.f32 %0, 0f00000000;\nmov.f32 %1, 0f00000000;\n"
+               "mov.f32 %2, 0f00000000;\nmov.f32 %3, 0f00000000;\n"
+               "@p ld.global.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+               : "=&f"(v[0]), "=&f"(v[1]), "=&f"(v[2]), "=&f"(v[3])
+               : "l"(p), "r"(uint32_t(there))
+               : "memory");
 }
 
 /// Has the line fetched as near as it can be.
