@@ -130,9 +130,11 @@ GROK_DEVICE void tileWeights(B &block, RingReader<B> &ring, uint32_t quad,
   using L = KvLayout<B>;
   const uint32_t lane = block.lane(), row = lane / 4, head = lane % 4;
   T scratch = T::of(block);
-  float c[4] = {};
+  constexpr uint32_t kChains = 2; // of products that depend on one another
+  float chain[kChains][4] = {};
 #pragma unroll
   for (uint32_t step = 0; step < L::kDimSteps; ++step) {
+    float(&c)[4] = chain[step % kChains];
     ptx::U4 upper = ptx::loadShared16(
                 ring.address(block, L::keyPart(tile, step, 0)) + lane * 16),
             lower = ptx::loadShared16(
@@ -149,6 +151,10 @@ GROK_DEVICE void tileWeights(B &block, RingReader<B> &ring, uint32_t quad,
                      temperature
                : kNegativeInfinity;
   };
+  float c[4];
+#pragma unroll
+  for (uint32_t e = 0; e < 4; ++e)
+    c[e] = chain[0][e] + chain[1][e];
   float first = score(c[0] + c[1], row), second = score(c[2] + c[3], row + 8);
   float top = first > second ? first : second;
 #pragma unroll

@@ -198,6 +198,16 @@ template <class B, uint32_t kWidth> struct WarpProduct {
       kKept && RingReader<B>::kBytes >= 3 * Blocks::kMost * kFragmentBytes ? 2
                                                                           : 1;
   using Operands = Steps<kBatch * kPlanes>;
+  /// Of a warp's steps in a chunk; a tile may consist of whole ones.
+  static constexpr uint32_t kInChunk =
+      Plan::kChunkBytes / (kWarps * kFragmentBytes);
+  static constexpr bool kWholeChunks =
+      Blocks::kEven && kInChunk > 0 &&
+      Blocks::kMost * kFragmentBytes % Plan::kChunkBytes == 0 &&
+      Plan::kChunkBytes % (kWarps * kFragmentBytes) == 0 &&
+      (Blocks::kOne || (Blocks::kSteps % Blocks::kMost * kFragmentBytes %
+                            Plan::kChunkBytes ==
+                        0 && kBatch % kInChunk == 0));
 
   B &block;
   RingReader<B> &ring;
@@ -250,33 +260,47 @@ template <class B, uint32_t kWidth> struct WarpProduct {
 #pragma unroll
     for (uint32_t t = 0; t < kTiles; ++t) {
       const uint32_t tile = t < there ? t * bytes : 0;
+      uint32_t address = 0;
 #pragma unroll
-      for (uint32_t i = 0; i < kBatch; ++i)
+      for (uint32_t i = 0; i < kBatch; ++i) {
+        // Only where a chunk begins does the ring's end have to be minded.
+        if (!kWholeChunks || i % kInChunk == 0)
+          address = ring.address(block, tile + step(i) * kFragmentBytes) +
+                    block.lane() * 16;
         w[t].step[i] = load16(
-            first + i,
-            ring.address(block, tile + step(i) * kFragmentBytes) +
-                block.lane() * 16);
+            first + i, kWholeChunks ? address + i % kInChunk * kWarps *
+                                                    kFragmentBytes
+                                    : address);
+      }
     }
   }
 
   /// Sums of the first tile in [0..1], of the second in [2..3], for weight row
   /// lane / 4 and vectors lane % 4 * 2 + {0, 1}.
   using Sums = float[4];
+  /// Products that depend on one another follow slowly: steps i, i + kChains,
+  /// ... are summed apart.
+  static constexpr uint32_t kChains = 4;
 
   /// sums += w x.
   GROK_DEVICE void multiply(Sums &sums, const Operands &x,
                             const Steps<kBatch> (&w)[kTiles]) const {
+    Sums chain[kChains] = {};
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane) {
         const ptx::U4 &b = x.step[i * kPlanes + plane], &upper = w[0].step[i],
                       &lower = w[kTiles - 1].step[i];
-        ptx::mma<B::Model::kBF16>(sums, {upper.x, lower.x, upper.y, lower.y},
-                                  b.x, b.y);
-        ptx::mma<B::Model::kBF16>(sums, {upper.z, lower.z, upper.w, lower.w},
-                                  b.z, b.w);
+        Sums &c = chain[i % kChains];
+        ptx::mma<B::Model::kBF16>(c, {upper.x, lower.x, upper.y, lower.y}, b.x,
+                                  b.y);
+        ptx::mma<B::Model::kBF16>(c, {upper.z, lower.z, upper.w, lower.w}, b.z,
+                                  b.w);
       }
+#pragma unroll
+    for (uint32_t e = 0; e < 4; ++e)
+      sums[e] += (chain[0][e] + chain[1][e]) + (chain[2][e] + chain[3][e]);
   }
 
 private:
@@ -329,8 +353,8 @@ template <class B, uint32_t kWidth> struct FirstTiles {
 /// and is set. `ahead` are the tiles taken before, if any, and none afterwards.
 /// Groups of few tiles sum in the two halves of the scratch by turns, so that
 /// the next product begins while some warps still reduce the one before.
-/// Summation order of an output: a warp sums its k16 steps in order, kBatch k32
-/// steps at a time, the batches in order; then sumOfWarps. Neither K blocks nor
+/// Summation order of an output: a warp sums kBatchSteps k32 steps in kChains,
+/// then the batches in order; then sumOfWarps. Neither K blocks nor
 /// pairs of tiles show.
 template <uint32_t kWidth, class B, class Stage, class Emit>
 GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
@@ -398,11 +422,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
           ahead.taken = false;
           if constexpr (!Product::kKept)
             x = product.operands(i);
-          typename Product::Sums c = {};
-          product.multiply(c, x, ahead.w);
-#pragma unroll
-          for (uint32_t e = 0; e < 4; ++e)
-            sum[e] += c[e];
+          product.multiply(sum, x, ahead.w);
           ring.advance(block, product.batchBytes(i) * here);
         }
         ptx::storeSharedFloatIf(hasFirst, place, sum[0]);
