@@ -319,7 +319,8 @@ template <class B>
 GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
                            const float *nextGain, uint32_t rows, Phase phase) {
   constexpr uint32_t kMost = B::Plan::kMaxBatch,
-                     kRows = kMost < 2 ? 1 : kMost < 4 ? 2 : 4;
+                     kFit = B::Plan::kSm >= 90 ? 8 : 4, // the registers
+                     kRows = kMost < 2 ? 1 : kMost < 4 ? 2 : kMost < 8 ? 4 : kFit;
   if (kRows == 1 || block.rows() == 1)
     addNormedRows<1>(block, 0, y, gain, nextGain, rows, phase);
   else
