@@ -57,6 +57,7 @@ struct Terms {
 /// Times of one phase of a layer, in microseconds.
 struct PhaseTimes {
   PhaseKind kind;
+  bool waits = false; // for what the phase before hands over
   double stream = 0;  // what it takes from the weight stream
   double compute = 0; // from the last word's arrival to handing over, but for
                       // what the stream makes it wait
@@ -247,11 +248,12 @@ Outcome LatencyModel::outcome(const ExpertSet &set) {
   }
   Outcome result;
   result.experts = uint32_t(set.size());
-  for (PhaseOp phase : device.getBody().front().getOps<PhaseOp>()) {
-    if (phase.getKind() == PhaseKind::Head)
-      continue;
-    PhaseTimes times{phase.getKind()};
-    if (auto it = phases.find(phase.getKind()); it != phases.end()) {
+  for (uint32_t kind = 0; kind != uint32_t(PhaseKind::Head); ++kind) {
+    PhaseTimes times{PhaseKind(kind)};
+    times.waits =
+        llvm::any_of(device.getBody().front().getOps<PhaseOp>(),
+                     [&](PhaseOp p) { return p.getKind() == times.kind; });
+    if (auto it = phases.find(times.kind); it != phases.end()) {
       times.stream = streamUs(it->second);
       times.compute = computeUs(it->second);
     }
@@ -296,8 +298,7 @@ double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
   for (unsigned layer = 0; layer != kLayers; ++layer) {
     layerBegan = now;
     for (const PhaseTimes &phase : phases) {
-      // Every phase waits once, for what the phase before hands over.
-      stream(handOver);
+      stream(phase.waits ? handOver : 0);
       if (stops && phase.kind == PhaseKind::GateUp) {
         known += wholeLayer;
         now += target.handOverUs; // until the memory answers
@@ -311,7 +312,7 @@ double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
 
 /// A hand-over carries words of every row, which all slots read.
 static double handOverUs(const Target &target, uint32_t batch) {
-  constexpr double kRowShare = 0.24; // of a hand-over, as a further row costs
+  constexpr double kRowShare = 0.32; // of a hand-over, as a further row costs
   return target.handOverStreamUs * (1 + kRowShare * (batch - 1));
 }
 

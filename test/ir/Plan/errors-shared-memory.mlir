@@ -15,8 +15,8 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
-  // expected-error @below {{has K blocks of 24 steps, expected a multiple of 16}}
-  plan.stream block_steps 24 stages 12 chunk 16384 in_flight 4 pace 800 shared 208000 threads 544
+  // expected-error @below {{has K blocks of 20 steps, expected a multiple of 8}}
+  plan.stream block_steps 20 stages 12 chunk 16384 in_flight 4 pace 800 shared 208000 threads 288
 }
 
 // -----
@@ -35,7 +35,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has chunks of 1000 bytes, expected a multiple of 512}}
-  plan.stream block_steps 16 stages 12 chunk 1000 in_flight 4 pace 800 shared 208000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 1000 in_flight 4 pace 800 shared 208000 threads 288
 }
 
 // -----
@@ -54,7 +54,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has 13 chunks in flight, expected 1 to the ring's 12}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 13 pace 800 shared 208000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 13 pace 800 shared 208000 threads 288
 }
 
 // -----
@@ -72,7 +72,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
-  // expected-error @below {{has blocks of 512 threads, expected 544 (16 consumer warps and a producer)}}
+  // expected-error @below {{has blocks of 512 threads, expected 288 (8 consumer warps and a producer)}}
   plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 208000 threads 512
 }
 
@@ -91,8 +91,8 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
-  // expected-error @below {{has 200000 bytes of shared memory a block, but the ring and buffers need 208000}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 200000 threads 544
+  // expected-error @below {{has 200000 bytes of shared memory a block, but the ring and buffers need 206080}}
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 200000 threads 288
 }
 
 // -----
@@ -111,7 +111,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{needs 208000 bytes of shared memory a block, but two has 200000}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 208000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 208000 threads 288
 }
 
 // -----
@@ -122,7 +122,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.bounds batch 1 seq 64 dtype bf16 activations single
   plan.experts total 2 groups 2 kept [0, 1] reached [0, 1]
   // expected-error @below {{stands in a device whose slots are not assigned}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 208000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 4 pace 800 shared 208000 threads 288
 }
 
 // -----
@@ -141,7 +141,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
   // expected-error @below {{has a pace of 262144 cycles, expected at most 262143}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 262144 shared 208000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 262144 shared 208000 threads 288
 }
 
 // -----
@@ -159,8 +159,8 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2]
   plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2]
-  // expected-error @below {{has a ring of 16384 bytes, but the kernel waits for 24576 at once}}
-  plan.stream block_steps 16 stages 1 chunk 16384 in_flight 1 pace 800 shared 208000 threads 544
+  // expected-error @below {{has a ring of 16384 bytes, but the kernel waits for 32768 at once}}
+  plan.stream block_steps 16 stages 1 chunk 16384 in_flight 1 pace 800 shared 208000 threads 288
 }
 
 // -----
@@ -179,5 +179,5 @@ plan.device @decode of @main rank 0 of 1 {
   plan.matrix down expert 1 tiles 68 steps 1 begin [0, 34] count [34, 34]
   plan.matrix head tiles 4 steps 17 begin [0, 2] count [2, 2]
   // expected-error @below {{has K blocks of 16 steps, expected a multiple of 64 or at least the longest row's 17}}
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 800 shared 208000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 800 shared 208000 threads 288
 }

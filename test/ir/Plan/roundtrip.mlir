@@ -36,7 +36,7 @@
 // CHECK-NEXT: plan.placement striped vectors 16384 layer_bytes 512 blob 40960
 // CHECK-NEXT: plan.segment 0 at 0 bytes 20480 used 18944 layer_stride 8192
 // CHECK-NEXT: plan.segment 1 at 20480 bytes 20480 used 17408 layer_stride 8192
-// CHECK-NEXT: plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 31 shared 208000 threads 544
+// CHECK-NEXT: plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 31 shared 208000 threads 288
 // CHECK-NEXT: plan.arena bytes 209729024 kv_reserve 209715200
 // CHECK-NEXT: plan.region "q" at 0 bytes 512 alive qkv to attention
 // CHECK-NEXT: plan.region "kv_new" at 512 bytes 1024 alive qkv to attention
@@ -88,7 +88,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.placement striped vectors 16384 layer_bytes 512 blob 40960
   plan.segment 0 at 0 bytes 20480 used 18944 layer_stride 8192
   plan.segment 1 at 20480 bytes 20480 used 17408 layer_stride 8192
-  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 31 shared 208000 threads 544
+  plan.stream block_steps 16 stages 12 chunk 16384 in_flight 3 pace 31 shared 208000 threads 288
   plan.arena bytes 209729024 kv_reserve 209715200
   plan.region "q" at 0 bytes 512 alive qkv to attention
   plan.region "kv_new" at 512 bytes 1024 alive qkv to attention
