@@ -132,7 +132,7 @@ TEST(CheckPlan, RefusesBadSizes) {
        {"slots: found 0", [](auto &p) { p.slots = 0; }},
        {"max batch: found 9", [](auto &p) { p.maxBatch = 9; }},
        {"max sequence: found 129", [](auto &p) { p.maxSeq = 129; }},
-       {"a multiple of 16", [](auto &p) { p.blockSteps = 24; }},
+       {"a multiple of 8", [](auto &p) { p.blockSteps = 20; }},
        {"'group' for a model without",
         [](auto &p) { p.smPolicy = SmPolicy::kGroup; }},
        {"experts: found 3", [](auto &p) { p.experts.pop_back(); }},
@@ -149,7 +149,7 @@ TEST(CheckPlan, RefusesBadSizes) {
        {"ring: found", [](auto &p) { p.sharedBytes = 4096; }},
        {"that the decode kernel uses", [](auto &p) { p.sharedBytes -= 1; }},
        {"chunk bytes: found 4097", [](auto &p) { p.chunkBytes = 4097; }},
-       {"threads: found 545", [](auto &p) { p.threads = 545; }}});
+       {"threads: found 289", [](auto &p) { p.threads = 289; }}});
 }
 
 /// Rows of 17 steps: one more than a K block of one step a warp.
@@ -183,13 +183,12 @@ TEST(CheckPlan, RefusesARingShorterThanTheKeysOfABlock) {
   ModelConfig model = learnedModel();
   model.headDim = 256; // 32 KiB of keys
   test::PlanOptions options;
-  options.blockSteps = 32; // a row of the attention's output
-  options.ringStages = 8;
-  options.blockSteps = 32; // holds the longest row
+  options.blockSteps = 32; // holds the longest row, attention's output
+  options.ringStages = 16; // of 4 KiB; and as much of values
   expectRefused(model, options,
-                {{"p: ring: found 28672 bytes, expected at least 32768, which "
+                {{"p: ring: found 61440 bytes, expected at least 65536, which "
                   "the kernel waits for at once",
-                  [](auto &p) { p.ringStages = 7; }}});
+                  [](auto &p) { p.ringStages = 15; }}});
 }
 
 TEST(CheckPlan, RefusesTilesThatAreNotProducedOnce) {
