@@ -41,8 +41,7 @@ GROK_DEVICE void qkvPhase(B &block, RingReader<B> &ring,
         if (head < M::kHeads + M::kKvHeads) { // rows 2j and 2j + 1 are
                                               // dimensions j and j + dh/2
           uint32_t j = r / 2;
-          const float *angle =
-              block.rope() + (b * (kHeadDim / 2) + j) * 2;
+          const float *angle = block.rope() + (b * (kHeadDim / 2) + j) * 2;
           float cosine = angle[0], sine = angle[1];
           value = r % 2 ? ptx::fma(value, cosine, partner * sine)
                         : ptx::fma(value, cosine, -(partner * sine));
@@ -127,10 +126,9 @@ GROK_DEVICE void mergeTask(B &block, uint32_t b, uint32_t head) {
 #pragma unroll
     for (uint32_t j = 0; j < kTogether; ++j)
       if (blockOf(j) < blocks)
-        mine.template add<M>({wordValue(word[j * 2][1]),
-                              wordValue(word[j * 2][0]),
-                              wordValue(word[j * 2 + 1][0]),
-                              wordValue(word[j * 2 + 1][1])});
+        mine.template add<M>(
+            {wordValue(word[j * 2][1]), wordValue(word[j * 2][0]),
+             wordValue(word[j * 2 + 1][0]), wordValue(word[j * 2 + 1][1])});
   }
   trace(block, Phase::kMerge, TracePoint::kReady);
   if (part < kParts)

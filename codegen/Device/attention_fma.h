@@ -224,8 +224,8 @@ GROK_DEVICE void attentionOutputs(B &block, RingReader<B> &ring,
 /// block of positions, `cached` of which come through the ring, keys first.
 template <class B>
 GROK_DEVICE void fmaAttentionTask(B &block, RingReader<B> &ring, uint32_t b,
-                               uint32_t kvHead, uint32_t kvBlock,
-                               uint32_t cached) {
+                                  uint32_t kvHead, uint32_t kvBlock,
+                                  uint32_t cached) {
   using Scratch = AttentionScratch<B>;
   constexpr uint32_t kHeadDim = Scratch::kHeadDim, kGroup = Scratch::kGroup;
   const uint32_t position = block.position(b), bytes = kvStreamBytes<B>(cached);

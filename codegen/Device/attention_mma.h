@@ -13,8 +13,8 @@ template <class B> struct TensorScratch {
   static constexpr uint32_t kHeadDim = B::Model::kHeadDim,
                             kGroup = B::Model::kHeads / B::Model::kKvHeads,
                             kQuads = (kGroup + 3) / 4; // four heads, 8 columns
-  static constexpr uint32_t kStride = kHeadDim + 8; // lets columns lie in
-                                                    // different banks
+  static constexpr uint32_t kStride = kHeadDim + 8;    // lets columns lie in
+                                                       // different banks
   static constexpr uint32_t kTiles = kKvPositions / 16;
   /// Weights are relative to the largest of their 16 positions.
   struct Scale {
@@ -88,30 +88,28 @@ GROK_DEVICE void takeQueries(B &block, RingReader<B> &ring, uint32_t b,
       const uint64_t *words = vector < T::kGroup    ? query + i
                               : vector == T::kGroup ? key + d
                                                     : value + d;
-      return Words{words, i < kVectors * kDim &&
-                              (vector < T::kGroup || hasNewest)};
+      return Words{words,
+                   i < kVectors * kDim && (vector < T::kGroup || hasNewest)};
     });
 #pragma unroll
     for (uint32_t j = 0; j < kAtOnce; ++j) {
       uint32_t i = first(j), vector = i / kDim, d = i % kDim;
-      float x = wordValue(word[j][0]),
-            y = wordValue(word[j][1]);
+      float x = wordValue(word[j][0]), y = wordValue(word[j][1]);
       if (vector < T::kGroup) {
-        uint32_t to =
-            scratch.query(vector / 4, vector % 4 * 2) + d * 2;
+        uint32_t to = scratch.query(vector / 4, vector % 4 * 2) + d * 2;
         uint32_t high = to16Pair<kBF16>(x, y);
         ptx::storeShared(to, high);
-        ptx::storeShared(to + T::kStride * 2,
-                         to16Pair<kBF16>(x - from16<kBF16>(uint16_t(high)),
-                                         y - from16<kBF16>(uint16_t(high >> 16))));
+        ptx::storeShared(
+            to + T::kStride * 2,
+            to16Pair<kBF16>(x - from16<kBF16>(uint16_t(high)),
+                            y - from16<kBF16>(uint16_t(high >> 16))));
       } else if (vector < kVectors && hasNewest) {
         uint32_t pair = to16Pair<kBF16>(x, y);
         if (vector == T::kGroup) {
           ptx::storeShared(ring.address(block, L::key(newest, d)), pair);
         } else {
-          ptx::storeShared16(
-              ring.address(block, values + L::value(newest, d)),
-              uint16_t(pair));
+          ptx::storeShared16(ring.address(block, values + L::value(newest, d)),
+                             uint16_t(pair));
           ptx::storeShared16(
               ring.address(block, values + L::value(newest, d + 1)),
               uint16_t(pair >> 16));
@@ -134,7 +132,7 @@ GROK_DEVICE void tileWeights(B &block, RingReader<B> &ring, uint32_t quad,
   float chain[kChains][4] = {};
 #pragma unroll
   for (uint32_t step = 0; step < L::kDimSteps; ++step) {
-    float(&c)[4] = chain[step % kChains];
+    float (&c)[4] = chain[step % kChains];
     ptx::U4 upper = ptx::loadShared16(
                 ring.address(block, L::keyPart(tile, step, 0)) + lane * 16),
             lower = ptx::loadShared16(
@@ -171,8 +169,8 @@ GROK_DEVICE void tileWeights(B &block, RingReader<B> &ring, uint32_t quad,
     sum += ptx::shuffleXor(sum, m);
   // Columns 2 head and 2 head + 1, positions row and row + 8 of the tile.
   uint32_t a = highAndLow<B>(first), b = highAndLow<B>(second);
-  uint32_t to = scratch.weights(quad, tile) + (head * 2 * 4 + row / 2) * 8 +
-                row % 2 * 2;
+  uint32_t to =
+      scratch.weights(quad, tile) + (head * 2 * 4 + row / 2) * 8 + row % 2 * 2;
   ptx::storeShared16(to, uint16_t(a));
   ptx::storeShared16(to + 4, uint16_t(b));
   ptx::storeShared16(to + 32, uint16_t(a >> 16));

@@ -167,12 +167,8 @@ template <class M, class P> struct Block {
   }
   /// Whether row b computes a position in this step; some row does.
   /// The bits of active() in a step that is computed.
-  GROK_DEVICE uint32_t activeRows() {
-    return P::kMaxBatch == 1 ? 1 : active();
-  }
-  GROK_DEVICE bool rowActive(uint32_t b) {
-    return activeRows() >> b & 1;
-  }
+  GROK_DEVICE uint32_t activeRows() { return P::kMaxBatch == 1 ? 1 : active(); }
+  GROK_DEVICE bool rowActive(uint32_t b) { return activeRows() >> b & 1; }
   /// The warp's copy of row b's norm factor; write it in one lane.
   GROK_DEVICE float &normFactor(uint32_t b) {
     return control().normFactor[b][warp()];

@@ -37,9 +37,8 @@ template <class B> GROK_DEVICE void fetchRope(B &block) {
   for (uint32_t b = 0; b < block.rows(); ++b)
     if (block.rowActive(b))
       for (uint32_t i = block.tid; i < kHeadDim; i += kConsumers)
-        block.rope()[b * kHeadDim + i] =
-            block.template region<const float>(
-                Region::kRope)[uint64_t(block.position(b)) * kHeadDim + i];
+        block.rope()[b * kHeadDim + i] = block.template region<const float>(
+            Region::kRope)[uint64_t(block.position(b)) * kHeadDim + i];
 }
 
 /// Finds the embedding rows of the active rows' tokens. Each consumer thread
@@ -50,8 +49,7 @@ template <class B> GROK_DEVICE void locateEmbedding(B &block) {
   auto &control = block.control();
   const abi::Extent *head =
       block.params.extents + uint64_t(P::kMatrixHead) * P::kSlots;
-  for (uint32_t i = block.tid; i < P::kSlots * block.rows();
-       i += kConsumers) {
+  for (uint32_t i = block.tid; i < P::kSlots * block.rows(); i += kConsumers) {
     uint32_t s = i % P::kSlots, b = i / P::kSlots;
     uint32_t tile = uint32_t(control.token[b]) / kTileRows;
     if (!block.rowActive(b) || tile < head[s].tileBegin ||
@@ -311,8 +309,7 @@ template <class B> struct ProducerStep {
     if (begins) {
       active = block.active();
       headNeeded = block.control().headNeeded;
-      position =
-          block.lane() < block.rows() ? block.position(block.lane()) : 0;
+      position = block.lane() < block.rows() ? block.position(block.lane()) : 0;
       if constexpr (B::Plan::kSm >= 90) // the KV entries of the step before
         ptx::fenceAsyncProxy();
     }

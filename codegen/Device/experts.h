@@ -365,9 +365,8 @@ GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring,
            });
   }
   if constexpr (M::kDenseWidth > 0)
-    matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), staged,
-           Phase::kGateUp, ahead, stage,
-           [&](Output out, float value, float partner) {
+    matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), staged, Phase::kGateUp,
+           ahead, stage, [&](Output out, float value, float partner) {
              emit(out, value, partner, out.mine && block.rowActive(out.row),
                   M::kExpertsPerToken * B::kShape.operandWords(M::kExpertWidth),
                   M::kDenseWidth);
@@ -432,7 +431,7 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
                 uint32_t place = kOnce ? (block.routing().kept(b) ? 0 : 1)
                                        : placeInRow(block, b, expert);
                 return Words{actWords(block, b) + place * kExpertWords,
-                            place < M::kExpertsPerToken};
+                             place < M::kExpertsPerToken};
               });
           trace(block, Phase::kDown, TracePoint::kReady);
         },
@@ -450,8 +449,7 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
             *sum = total;
           }
           if constexpr (!kDense)
-            publishRow(out, total,
-                       used && lastKept(block, out.row) == expert);
+            publishRow(out, total, used && lastKept(block, out.row) == expert);
         });
   }
   if constexpr (kDense) {
@@ -466,7 +464,7 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
               block, first, Phase::kDown, [&](uint32_t b) {
                 return Words{actWords(block, b) +
                                  M::kExpertsPerToken * kExpertWords,
-                            block.rowActive(b)};
+                             block.rowActive(b)};
               });
         },
         [&](Output out, float value, float) {

@@ -23,7 +23,9 @@ GROK_DEVICE void publish(uint64_t *word, float value, uint32_t epoch) {
 
 /// A word with 32 bits of payload.
 struct FullWord {
-  GROK_DEVICE static uint64_t empty(uint32_t epoch) { return makeWord(0, epoch); }
+  GROK_DEVICE static uint64_t empty(uint32_t epoch) {
+    return makeWord(0, epoch);
+  }
   GROK_DEVICE static bool fresh(uint64_t word, uint32_t epoch) {
     return wordEpoch(word) == epoch;
   }
@@ -48,8 +50,7 @@ struct PackedWord {
     return empty(epoch) | uint64_t(cut(first)) << kValueBits | cut(second);
   }
   GROK_DEVICE static float first(uint64_t word) {
-    return __builtin_bit_cast(float,
-                              uint32_t(word >> kValueBits) << kCut);
+    return __builtin_bit_cast(float, uint32_t(word >> kValueBits) << kCut);
   }
   GROK_DEVICE static float second(uint64_t word) {
     return __builtin_bit_cast(float, uint32_t(word) << kCut);
@@ -77,8 +78,8 @@ struct Words {
 /// of one a pair. A payload is 0 where no word is there. Called by whole warps.
 /// (A vector access is two scalar ones to PTX; each word brings its own epoch.)
 template <class Format, uint32_t kCount, class B, class At>
-GROK_DEVICE void awaitPairs(B &block, Phase phase,
-                            uint64_t (&word)[kCount][2], At at) {
+GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
+                            At at) {
   const uint32_t epoch = block.epoch();
   auto stale = [&](uint32_t j) {
     return !Format::fresh(word[j][0], epoch) ||
@@ -89,8 +90,7 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase,
   };
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {
-    word[j][0] = word[j][1] =
-        Format::empty(at(j).there ? epoch - 1 : epoch);
+    word[j][0] = word[j][1] = Format::empty(at(j).there ? epoch - 1 : epoch);
     ask(j, true);
   }
   uint32_t since = 0;

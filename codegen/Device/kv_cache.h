@@ -51,7 +51,8 @@ inline constexpr bool kTensorAttention = attentionOnTensorCores(B::kShape);
 template <class B> struct KvLayout {
   using Kv = KvElement<typename B::Model, typename B::Plan>;
   static constexpr uint32_t kHeadDim = B::Model::kHeadDim,
-                            kDimSteps = kHeadDim / 32, kDimTiles = kHeadDim / 16;
+                            kDimSteps = kHeadDim / 32,
+                            kDimTiles = kHeadDim / 16;
   static constexpr uint32_t kPart = 512; // a lane's 16 bytes, of 8 rows
   /// Positions that are streamed together.
   static constexpr uint32_t kTogether = kTensorAttention<B> ? 32 : 1;
@@ -97,8 +98,8 @@ template <class B> struct KvLayout {
 template <class B>
 GROK_DEVICE constexpr uint32_t kvStreamBytes(uint32_t cached) {
   using L = KvLayout<B>;
-  uint32_t count = kTensorAttention<B> && cached < kKvPositions ? cached + 1
-                                                                : cached;
+  uint32_t count =
+      kTensorAttention<B> && cached < kKvPositions ? cached + 1 : cached;
   count = (count + L::kTogether - 1) / L::kTogether * L::kTogether;
   return (count * L::kHeadDim * L::Kv::kBytes + 15) / 16 * 16;
 }

@@ -29,8 +29,8 @@ GROK_DEVICE float tanh(float x) {
   p = ptx::fma(p, s, -1.0f / 3.0f);
   float small = ptx::fma(x * s, p, x);
   float e = exp(-2.0f * a);
-  float large = __builtin_copysignf(
-      (1.0f - e) * ptx::reciprocalApprox(1.0f + e), x);
+  float large =
+      __builtin_copysignf((1.0f - e) * ptx::reciprocalApprox(1.0f + e), x);
   return a < 0.3f ? small : large;
 }
 

@@ -70,7 +70,8 @@ template <uint32_t kEach> struct OwnSteps {
     return ceilDiv(steps, kSteps * kWarps);
   }
   /// First element of the thread in a round, and its k32 step.
-  template <class B> static GROK_DEVICE uint32_t step(B &block, uint32_t round) {
+  template <class B>
+  static GROK_DEVICE uint32_t step(B &block, uint32_t round) {
     return block.warp() + (round * kSteps + block.lane() / kLanes) * kWarps;
   }
   template <class B>
@@ -196,18 +197,19 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   /// the rest of it.
   static constexpr uint32_t kTiles =
       kKept && RingReader<B>::kBytes >= 3 * Blocks::kMost * kFragmentBytes ? 2
-                                                                          : 1;
+                                                                           : 1;
   using Operands = Steps<kBatch * kPlanes>;
   /// Of a warp's steps in a chunk; a tile may consist of whole ones.
   static constexpr uint32_t kInChunk =
       Plan::kChunkBytes / (kWarps * kFragmentBytes);
   static constexpr bool kWholeChunks =
       Blocks::kEven && kInChunk > 0 &&
-      Blocks::kMost * kFragmentBytes % Plan::kChunkBytes == 0 &&
+      Blocks::kMost *kFragmentBytes % Plan::kChunkBytes == 0 &&
       Plan::kChunkBytes % (kWarps * kFragmentBytes) == 0 &&
-      (Blocks::kOne || (Blocks::kSteps % Blocks::kMost * kFragmentBytes %
-                            Plan::kChunkBytes ==
-                        0 && kBatch % kInChunk == 0));
+      (Blocks::kOne ||
+       (Blocks::kSteps % Blocks::kMost * kFragmentBytes % Plan::kChunkBytes ==
+            0 &&
+        kBatch % kInChunk == 0));
 
   B &block;
   RingReader<B> &ring;
@@ -227,10 +229,9 @@ template <class B, uint32_t kWidth> struct WarpProduct {
     constexpr uint32_t kStride = Operand<B>::kStride;
     uint32_t row = block.lane() / 4;
     row = row < block.rows() ? row : 0;
-    uint32_t address = block.sharedAddress(B::kShared.operand) +
-                       (row * kStride + block.lane() % 4 * 8 +
-                        step(first) * kTileK) *
-                           2;
+    uint32_t address =
+        block.sharedAddress(B::kShared.operand) +
+        (row * kStride + block.lane() % 4 * 8 + step(first) * kTileK) * 2;
     Operands x;
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
@@ -267,10 +268,10 @@ template <class B, uint32_t kWidth> struct WarpProduct {
         if (!kWholeChunks || i % kInChunk == 0)
           address = ring.address(block, tile + step(i) * kFragmentBytes) +
                     block.lane() * 16;
-        w[t].step[i] = load16(
-            first + i, kWholeChunks ? address + i % kInChunk * kWarps *
-                                                    kFragmentBytes
-                                    : address);
+        w[t].step[i] =
+            load16(first + i, kWholeChunks ? address + i % kInChunk * kWarps *
+                                                           kFragmentBytes
+                                           : address);
       }
     }
   }

@@ -132,12 +132,12 @@ template <class B> GROK_DEVICE void embed(B &block) {
     auto element = [&](uint32_t i) {
       uint64_t at = i;
       if constexpr (M::kTiedHead)
-        at = fragmentIndex(control.embeddingTile[b], i / kTileK,
-                           control.embeddingTiles[b], O::kSteps,
-                           P::kBlockSteps) *
-                 (kFragmentBytes / 2) +
-             fragmentElement(uint32_t(control.token[b]) % kTileRows,
-                             i % kTileK);
+        at =
+            fragmentIndex(control.embeddingTile[b], i / kTileK,
+                          control.embeddingTiles[b], O::kSteps,
+                          P::kBlockSteps) *
+                (kFragmentBytes / 2) +
+            fragmentElement(uint32_t(control.token[b]) % kTileRows, i % kTileK);
       return M::kEmbeddingMultiplier * from16<M::kBF16>(row[at]);
     };
     for (uint32_t part = 0; part < O::kParts; ++part) {
@@ -178,9 +178,9 @@ struct Factors {
 
 /// h += RMSNorm(y; gain) for the rows whose bit is set in `rows`, where y
 /// arrives as words [row][D]; then the norm of the new h with `nextGain`
-/// becomes the operand, or, if a row is longer than a K block, its factor is kept
-/// for stageNormed. Of batch rows [first, first + kRows). Ends
-/// without a barrier.
+/// becomes the operand, or, if a row is longer than a K block, its factor is
+/// kept for stageNormed. Of batch rows [first, first + kRows). Ends without a
+/// barrier.
 template <uint32_t kRows, class B>
 GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
                                const float *gain, const float *nextGain,
@@ -243,12 +243,11 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
     } else {
 #pragma unroll 1
       for (uint32_t j0 = 0; j0 < kParts; j0 += kAtOnce) {
-        awaitPairs<typename Out::Format>(
-            block, phase, word, [&](uint32_t j) {
-              Words w = words(b, j0 + j);
-              w.there &= j0 + j < kParts;
-              return w;
-            });
+        awaitPairs<typename Out::Format>(block, phase, word, [&](uint32_t j) {
+          Words w = words(b, j0 + j);
+          w.there &= j0 + j < kParts;
+          return w;
+        });
 #pragma unroll
         for (uint32_t j = 0; j < kAtOnce; ++j)
           if (j0 + j < kParts) {

@@ -36,8 +36,8 @@ GROK_DEVICE void stream(const abi::StreamParams &params) {
 #pragma unroll
     for (uint32_t i = 0; i < (kSteps + kWarps - 1) / kWarps; ++i) {
       uint32_t at = (i * kWarps + block.warp()) * kFragmentBytes;
-      ptx::U4 v = ptx::loadShared16If(
-          at < bytes, ring.address(block, at) + block.lane() * 16);
+      ptx::U4 v = ptx::loadShared16If(at < bytes, ring.address(block, at) +
+                                                      block.lane() * 16);
       sum = {sum.x ^ v.x, sum.y ^ v.y, sum.z ^ v.z, sum.w ^ v.w};
     }
     ring.advance(block, bytes);

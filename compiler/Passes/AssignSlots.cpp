@@ -100,10 +100,10 @@ void AssignSlots::assign(MatrixOp matrix, SlotPolicy policy, Load &load) {
 }
 
 /// Dense matrices first, since every token needs them; then the experts beside
-/// them, so that the tiles that don't divide evenly go to other slots than those
-/// of the experts before: a batch uses many. The head is not part of a layer. A
-/// slot sums a row's experts and dense MLP where it stands, so all their outputs
-/// are dealt alike.
+/// them, so that the tiles that don't divide evenly go to other slots than
+/// those of the experts before: a batch uses many. The head is not part of a
+/// layer. A slot sums a row's experts and dense MLP where it stands, so all
+/// their outputs are dealt alike.
 void AssignSlots::assignAll(SlotPolicy policy) {
   DeviceOp device = getOperation();
   Load load(device.find<TargetOp>().getSlots());
@@ -116,8 +116,8 @@ void AssignSlots::assignAll(SlotPolicy policy) {
     if (matrix.getKind() != StreamKind::Down &&
         matrix.getKind() != StreamKind::DenseDown)
       return assign(matrix, policy, load);
-    auto [it, first] = outputs.try_emplace(
-        allowedSlots(device, matrix, policy).begin, matrix);
+    auto [it, first] =
+        outputs.try_emplace(allowedSlots(device, matrix, policy).begin, matrix);
     if (first)
       return assign(matrix, policy, load);
     matrix.setBegin(*it->second.getBegin());

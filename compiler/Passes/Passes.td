@@ -72,7 +72,8 @@ def AssignSlots : Pass<"plan-assign-slots", "::grok::plan::DeviceOp"> {
   let description = [{
     Every slot gets a contiguous range of a matrix's tiles, as long as the others'
     or one tile longer; the longer ones go to the slots with the fewest bytes in the
-    layer so far (ties: the lower slot), each expert counted as if it ran alone.
+    layer so far (ties: the lower slot), the experts one after the other. All
+    down matrices, the dense one too, are dealt alike.
     `all` stripes every matrix over all slots; `group` binds the experts of group g
     to group g's slots, and says which slots are idle. Slots without a tile of some
     expert's output say so by presence words, whose edges are added.

@@ -269,8 +269,8 @@ double LatencyModel::ringUs() {
   if (!stream || stream.getRingStages() == 0)
     return std::numeric_limits<double>::infinity();
   double bytes = double(stream.getRingStages()) * stream.getChunkBytes();
-  return bytes * target.smCount /
-         target.streamBytesPerSecond(target.smCount) * 1e6;
+  return bytes * target.smCount / target.streamBytesPerSecond(target.smCount) *
+         1e6;
 }
 
 /// A layer once layers follow one another evenly. All times are counted in
@@ -287,7 +287,8 @@ double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
     wholeLayer += phase.stream;
   }
   // How far the stream knows its way.
-  double known = stops ? beforeExperts : std::numeric_limits<double>::infinity();
+  double known =
+      stops ? beforeExperts : std::numeric_limits<double>::infinity();
   double now = 0, streamed = 0, consumed = 0, layerBegan = 0;
   auto stream = [&](double us) {
     double most = std::min(consumed + ring, known);

@@ -235,7 +235,7 @@ def StreamOp : Plan_Part<"stream"> {
     memory of the block of `threads` threads. A CPU runs no kernel: only its K block counts there, and `shared` is 0.
 
     ```mlir
-    plan.stream block_steps 128 stages 7 chunk 16384 in_flight 3 pace 890 shared 219648 threads 544
+    plan.stream block_steps 128 stages 7 chunk 16384 in_flight 3 pace 890 shared 219648 threads 288
     ```
   }];
   let arguments = (ins I32Attr:$block_steps, I32Attr:$ring_stages, I32Attr:$chunk_bytes, I32Attr:$in_flight, I32Attr:$pace,

@@ -50,8 +50,8 @@ struct DecodeShape {
   constexpr uint32_t operandWords(uint32_t width) const {
     return pairedWords(ceilDiv(width, operandValues()));
   }
-  /// Words of a sub-block's output, which carries float32 for split activations,
-  /// else two shorter values.
+  /// Words of a sub-block's output, which carries float32 for split
+  /// activations, else two shorter values.
   constexpr uint32_t outputWords(uint32_t width) const {
     return pairedWords(ceilDiv(width, operandValues()));
   }
@@ -94,13 +94,14 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
        Phase::kAttention, Phase::kMerge},
       {"attn", words * s.operandWords(uint32_t(attn)), Phase::kMerge,
        Phase::kAttnOut},
-      {"y_attn", words * s.outputWords(s.hidden), Phase::kAttnOut, Phase::kGateUp},
-      {"router", s.learnedRouting ? words * pairedWords(s.experts) : 0, Phase::kRoute,
+      {"y_attn", words * s.outputWords(s.hidden), Phase::kAttnOut,
        Phase::kGateUp},
+      {"router", s.learnedRouting ? words * pairedWords(s.experts) : 0,
+       Phase::kRoute, Phase::kGateUp},
       {"act", words * s.actWords(), Phase::kGateUp, Phase::kDown},
       {"y_moe", words * s.outputWords(s.hidden), Phase::kDown, Phase::kHead},
-      {"presence", uint64_t(kParities) * pairedWords(s.slots) * kWordBytes, Phase::kDown,
-       Phase::kHead},
+      {"presence", uint64_t(kParities) * pairedWords(s.slots) * kWordBytes,
+       Phase::kDown, Phase::kHead},
       {"candidates",
        uint64_t(kParities) * s.slots * s.maxBatch * 2 * kWordBytes,
        Phase::kHead, Phase::kHead},
@@ -159,8 +160,8 @@ constexpr uint32_t operandStride(const DecodeShape &s) {
   return s.blockSteps * kTileK + 32;
 }
 
-/// Attention runs on the tensor cores where the KV cache holds 16-bit values and
-/// a head is whole k32 steps.
+/// Attention runs on the tensor cores where the KV cache holds 16-bit values
+/// and a head is whole k32 steps.
 constexpr bool attentionOnTensorCores(const DecodeShape &s) {
   return s.planes == 1 && s.headDim % 32 == 0;
 }
@@ -172,25 +173,25 @@ constexpr uint64_t fewestRingBytes(const DecodeShape &s) {
   uint64_t steps =
       s.blockSteps < kBatchSteps * kWarps ? s.blockSteps : kBatchSteps * kWarps;
   uint64_t batch = steps * kFragmentBytes + s.chunkBytes;
-  uint64_t keys = alignUp(uint64_t(kKvPositions) * s.headDim * 2 * s.planes,
-                          s.chunkBytes);
+  uint64_t keys =
+      alignUp(uint64_t(kKvPositions) * s.headDim * 2 * s.planes, s.chunkBytes);
   uint64_t kv = attentionOnTensorCores(s) ? 2 * keys : keys;
   return batch > kv ? batch : kv;
 }
 
 /// Bytes of the scratch that an attention task uses. On the tensor cores: the
-/// queries of four heads at a time as operand columns (high and low halves), the
-/// weights of 64 positions likewise, and the scale and sum of every 16 of them.
-/// Else float32: the newest key and value, queries and scores, and the partial
-/// sums and outputs of the block's thread groups.
+/// queries of four heads at a time as operand columns (high and low halves),
+/// the weights of 64 positions likewise, and the scale and sum of every 16 of
+/// them. Else float32: the newest key and value, queries and scores, and the
+/// partial sums and outputs of the block's thread groups.
 constexpr uint64_t attentionScratch(const DecodeShape &s) {
   if (attentionOnTensorCores(s))
     return uint64_t(ceilDiv(s.headsPerKv(), 4)) *
            (8 * (s.headDim + 8) * 2 + 4 * 8 * 16 * 2 + 2 * 4 * 4 * 4);
   return uint64_t(2 * s.headDim +
-                  s.headsPerKv() * (s.headDim + kKvPositions + 1 +
-                                    attentionParts(s.headDim) *
-                                        (s.headDim + 1))) *
+                  s.headsPerKv() *
+                      (s.headDim + kKvPositions + 1 +
+                       attentionParts(s.headDim) * (s.headDim + 1))) *
          4;
 }
 

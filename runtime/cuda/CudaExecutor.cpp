@@ -302,7 +302,8 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
   uint64_t epochs = uint64_t(steps) * (model_.numLayers + 1);
   if (epochs >= kEpochLimit)
     return absl::InvalidArgumentError(absl::StrFormat(
-        "found %d steps of %d layers in one request, expected at most %d: their "
+        "found %d steps of %d layers in one request, expected at most %d: "
+        "their "
         "hand-overs could not be told apart",
         steps, model_.numLayers, (kEpochLimit - 1) / (model_.numLayers + 1)));
   if (epoch_ + epochs >= kEpochLimit)

@@ -33,8 +33,8 @@ public:
   uint64_t memoryBytes() const override { return memoryBytes_; }
 
 private:
-  /// Before an epoch that a word carries would come again, the words are cleared
-  /// and counting starts again.
+  /// Before an epoch that a word carries would come again, the words are
+  /// cleared and counting starts again.
   static constexpr uint32_t kEpochLimit = 1u << abi::kPackedEpochBits;
 
   friend class CudaExecutorPeer; // tests: epochs near their limit, short

@@ -194,8 +194,7 @@ GROK_DEVICE void loadSharedFloats(const float *p, float (&v)[kCount]) {
 }
 
 GROK_DEVICE void storeSharedPair(uint32_t address, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x),
-               "f"(y)
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y)
                : "memory");
 }
 

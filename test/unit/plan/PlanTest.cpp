@@ -185,8 +185,8 @@ TEST(Plan, UnreachableExpertsAreLeftOutUnlessKept) {
   EXPECT_LT(used, usedWith);
 }
 
-/// Within a tile of what an expert writes, which all deal alike, and one of what
-/// it reads, which go to other slots for every expert.
+/// Within a tile of what an expert writes, which all deal alike, and one of
+/// what it reads, which go to other slots for every expert.
 TEST(Plan, LayerBytesAreBalancedForEveryExpert) {
   PlanTables tables = tablesFor(grok1(), "h200");
   uint64_t largest = (32768 + 6144) / kTileK * kFragmentBytes;
