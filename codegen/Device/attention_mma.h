@@ -16,11 +16,6 @@ template <class B> struct TensorScratch {
   static constexpr uint32_t kStride = kHeadDim + 8;    // lets columns lie in
                                                        // different banks
   static constexpr uint32_t kTiles = kKvPositions / 16;
-  /// Weights are relative to the largest of their 16 positions.
-  struct Scale {
-    float scale, sum; // what they count (or, unbounded, that score); their sum
-  };
-
   uint32_t base; // shared address
   GROK_DEVICE static TensorScratch of(B &block) {
     return {block.sharedAddress(B::kShared.scratch)};
@@ -34,6 +29,8 @@ template <class B> struct TensorScratch {
   GROK_DEVICE uint32_t weights(uint32_t quad, uint32_t tile) const {
     return base + kQuads * 8 * kStride * 2 + (quad * kTiles + tile) * 256;
   }
+  /// Weights are relative to the largest score of their 16 positions: e^score
+  /// of it (where scores are not bounded, the score), and the weights' sum.
   GROK_DEVICE uint32_t scale(uint32_t quad, uint32_t tile,
                              uint32_t head) const {
     return base + kQuads * (8 * kStride * 2 + kTiles * 256) +
@@ -59,8 +56,8 @@ GROK_DEVICE ptx::U4 firstHalves(const ptx::U4 &v, uint32_t count) {
 }
 
 /// Waits for the queries and, in the newest block, for the new key and value,
-/// which join the cached ones in the ring. `keys` and `values` are ahead in the
-/// ring by so many bytes.
+/// which join the cached ones in the ring as position `newest`; the values lie
+/// `values` bytes ahead in it, the keys at its place.
 template <class B>
 GROK_DEVICE void takeQueries(B &block, RingReader<B> &ring, uint32_t b,
                              uint32_t kvHead, uint32_t newest, bool hasNewest,
