@@ -33,6 +33,7 @@ struct PrefillTile {
       0;               // columns of an output tile; its rows are kTileHeight
   uint32_t stages = 0; // panels of both operands in shared memory
   uint32_t sharedBytes = 0; // dynamic shared memory of a product's block
+  bool operator==(const PrefillTile &) const = default;
 };
 
 /// Rows of W of an output tile: a warp has 16 of them, or 32 and half of the
@@ -51,10 +52,9 @@ constexpr uint32_t productThreads(uint32_t sm) {
 inline constexpr uint32_t kProductRegisters = 168;
 /// Of a thread that multiplies and of one that loads, on sm_90.
 inline constexpr uint32_t kMultiplyRegisters = 240, kLoadRegisters = 24;
-/// Tokens by which the columns of a tile that are computed grow.
-inline constexpr uint32_t kTileTokenStep = 32;
-/// Of the tile: what the accumulators of a warp hold.
-inline constexpr uint32_t kMostTileTokens = 256;
+/// Columns of a tile: a multiple of the one, and at most the other, which the
+/// accumulators of a warp hold.
+inline constexpr uint32_t kTileTokenStep = 128, kMostTileTokens = 256;
 inline constexpr uint32_t kMostPrefillStages = 8;
 
 /// Threads of the blocks of the other kernels.
@@ -110,8 +110,13 @@ constexpr uint32_t attentionRowBytes(uint32_t headDim) {
 constexpr uint64_t attentionSharedBytes(uint32_t headDim) {
   return 2 * 2 * uint64_t(kKvPositions) * attentionRowBytes(headDim);
 }
-/// Heads that the attention kernel's registers hold.
-inline constexpr uint32_t kMostPrefillHeadDim = 128;
+/// Heads whose outputs the attention kernel's registers hold, and query heads
+/// of a kv head that one block has rows for.
+constexpr bool attentionHolds(uint32_t headDim, uint32_t headsPerKv) {
+  return headDim <= 128 && headsPerKv <= kAttentionRows;
+}
+/// Tokens of a pass at most: places and tiles are counted in 32 bits.
+inline constexpr uint32_t kMostPrefillTokens = 65536;
 
 /// The sums over a block of kTokenThreads: two at most.
 inline constexpr uint32_t kTokenSharedBytes = 2 * kTokenThreads / 32 * 4;

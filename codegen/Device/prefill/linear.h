@@ -132,7 +132,7 @@ template <class Pass> struct AttnOutJob {
   static constexpr uint32_t kRows = M::kHidden, kK = Pass::kAttnWidth,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 32;
+  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kAttn);
@@ -172,8 +172,8 @@ GROK_DEVICE void storeActivations(Pass &pass, const ProductTile &tile,
   const uint32_t f = row / 2 + pass.lane() / 8;
   const Neighbours n = neighbours(pass.lane(), act[0], act[1]);
   if (token < tile.tokens)
-    operand.store(tile.begin + token,
-                  pass.lane() & 8 ? f - 1 + 4 : f, {n.first, n.second});
+    operand.store(tile.begin + token, pass.lane() & 8 ? f - 1 + 4 : f,
+                  {n.first, n.second});
 }
 
 /// The tiles of all experts that some token has chosen.
@@ -193,7 +193,7 @@ template <class Pass> struct GateUpJob {
   static constexpr uint32_t kRows = 2 * M::kExpertWidth, kK = M::kHidden,
                             kOperandStride = Pass::kSortedStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 32;
+  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kSorted);
@@ -208,9 +208,8 @@ template <class Pass> struct GateUpJob {
                                 uint32_t row, uint32_t column,
                                 const float (&c)[4]) {
     storeActivations<typename Pass::Act, M::kGeluErf>(
-        pass, tile,
-        {pass.template region<uint8_t>(PrefillRegion::kAct)}, M::kExpertWidth,
-        row, column, c);
+        pass, tile, {pass.template region<uint8_t>(PrefillRegion::kAct)},
+        M::kExpertWidth, row, column, c);
   }
 };
 
@@ -219,7 +218,7 @@ template <class Pass> struct DownJob {
   static constexpr uint32_t kRows = M::kHidden, kK = M::kExpertWidth,
                             kOperandStride = Pass::kSortedStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 32;
+  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kAct);
@@ -243,7 +242,7 @@ template <class Pass> struct DenseGateUpJob {
   static constexpr uint32_t kRows = 2 * M::kDenseWidth, kK = M::kHidden,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 32;
+  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kInput);
@@ -260,8 +259,7 @@ template <class Pass> struct DenseGateUpJob {
                                 uint32_t row, uint32_t column,
                                 const float (&c)[4]) {
     storeActivations<typename Pass::DenseAct, M::kGeluErf>(
-        pass, tile,
-        {pass.template region<uint8_t>(PrefillRegion::kDenseAct)},
+        pass, tile, {pass.template region<uint8_t>(PrefillRegion::kDenseAct)},
         M::kDenseWidth, row, column, c);
   }
 };
@@ -271,7 +269,7 @@ template <class Pass> struct DenseDownJob {
   static constexpr uint32_t kRows = M::kHidden, kK = M::kDenseWidth,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 32;
+  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kDenseAct);

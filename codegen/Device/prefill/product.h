@@ -4,9 +4,9 @@
 // read as they lie in the blob and are the products' register operand: two
 // tiles of 8 rows are the 16 x 16 operand of m16n8k16, for two steps of 16.
 //
-// An output is one chain of sums along k, in steps of 16, with split activations
-// the high part before the low one. It depends on nothing but its row and its
-// token.
+// An output is one chain of sums along k, in steps of 16, with split
+// activations the high part before the low one. It depends on nothing but its
+// row and its token.
 #pragma once
 
 #include "codegen/Device/prefill/pass.h"
@@ -34,7 +34,8 @@ template <class Pass, class Job> struct Product {
   using Plan = typename Pass::Plan;
   static constexpr uint32_t kPlanes = Plan::kPlanes;
   static constexpr uint32_t kStages = Plan::kStages;
-  static constexpr uint32_t kRowTiles = (Job::kRows + kTileRows - 1) / kTileRows;
+  static constexpr uint32_t kRowTiles =
+      (Job::kRows + kTileRows - 1) / kTileRows;
   static constexpr uint32_t kRowBlocks =
       (kRowTiles + kTileHeightTiles - 1) / kTileHeightTiles;
   static constexpr uint32_t kSteps = (Job::kK + kTileK - 1) / kTileK;
@@ -53,9 +54,7 @@ template <class Pass, class Job> struct Product {
   GROK_DEVICE uint32_t full(uint32_t s) const {
     return base + kStages * kStageBytes + 8 * s;
   }
-  GROK_DEVICE uint32_t empty(uint32_t s) const {
-    return full(kStages + s);
-  }
+  GROK_DEVICE uint32_t empty(uint32_t s) const { return full(kStages + s); }
   GROK_DEVICE uint32_t weights(uint32_t s) const {
     return base + s * kStageBytes;
   }
@@ -78,8 +77,8 @@ template <class Pass, class Job> struct Product {
 
   GROK_DEVICE static Product of(Pass &pass) {
     uint32_t address = uint32_t((__UINTPTR_TYPE__)grokShared);
-    Product product{pass, (address + kStageAlign - 1) / kStageAlign *
-                              kStageAlign};
+    Product product{pass,
+                    (address + kStageAlign - 1) / kStageAlign * kStageAlign};
     if (pass.tid == 0) {
       for (uint32_t s = 0; s < kStages; ++s) {
         ptx::mbarrierInit(product.full(s), kWide ? 1 : 32);
@@ -116,9 +115,9 @@ template <class Pass, class Job> struct Product {
       uint32_t step = panel * 2, inBlock = step % Plan::kBlockSteps,
                before = step - inBlock, left = kSteps - before,
                here = left < Plan::kBlockSteps ? left : Plan::kBlockSteps;
-      return group + (uint64_t(groupTiles) * before + inGroup * here +
-                      inBlock) *
-                         kFragmentBytes;
+      return group +
+             (uint64_t(groupTiles) * before + inGroup * here + inBlock) *
+                 kFragmentBytes;
     }
   };
 
@@ -213,17 +212,14 @@ template <class Pass, class Job> struct Product {
     }
   };
 
-  GROK_DEVICE Fragments fragments(uint32_t s, uint32_t tile,
-                                  bool whole) const {
-    uint32_t at =
-        weights(s) + tile * 2 * kFragmentBytes + pass.lane() * 16;
-    Fragments f;
+  template <bool kWhole>
+  GROK_DEVICE Fragments fragments(uint32_t s, uint32_t tile) const {
+    uint32_t at = weights(s) + tile * 2 * kFragmentBytes + pass.lane() * 16;
+    Fragments f{};
 #pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) {
-      // The second step of a last panel may not be there; it is not used then.
-      uint32_t step = whole ? i : 0;
-      f.upper[i] = ptx::loadShared16(at + step * kFragmentBytes);
-      f.lower[i] = ptx::loadShared16(at + (2 + step) * kFragmentBytes);
+    for (uint32_t i = 0; i < (kWhole ? 2 : 1); ++i) {
+      f.upper[i] = ptx::loadShared16(at + i * kFragmentBytes);
+      f.lower[i] = ptx::loadShared16(at + (2 + i) * kFragmentBytes);
     }
     return f;
   }
@@ -249,36 +245,33 @@ template <class Pass, class Job> struct Product {
     return kWide ? 0 : pass.warp() % 2 * (kColumns / 16);
   }
 
-  /// sums += W X of the panel in stage s.
-  template <uint32_t kColumns>
-  GROK_DEVICE void accumulate(SumsOf<kColumns> &sums, uint32_t s, bool whole) {
+  /// sums += W X of the panel in stage s, or of the first half of it.
+  template <uint32_t kColumns, bool kWhole>
+  GROK_DEVICE void accumulate(SumsOf<kColumns> &sums, uint32_t s) {
+    constexpr uint32_t kParts = kWhole ? 4 : 2; // steps of 16
     if constexpr (kWide) {
-      const Fragments w = fragments(s, warpTile(), whole);
+      const Fragments w = fragments<kWhole>(s, warpTile());
       const uint64_t x = ptx::wgmmaOperand(tokens(s));
       ptx::wgmmaFence();
 #pragma unroll
-      for (uint32_t i = 0; i < 4; ++i)
-        if (i < 2 || whole)
+      for (uint32_t i = 0; i < kParts; ++i)
 #pragma unroll
-          for (uint32_t plane = 0; plane < kPlanes; ++plane)
-            ptx::wgmma<Model::kBF16, kColumns>(
-                sums[0], w.operand(i),
-                x + ((plane * kPlaneBytes + i * 32) >> 4));
+        for (uint32_t plane = 0; plane < kPlanes; ++plane)
+          ptx::wgmma<Model::kBF16, kColumns>(
+              sums[0], w.operand(i), x + ((plane * kPlaneBytes + i * 32) >> 4));
       ptx::wgmmaCommit();
       ptx::wgmmaWait();
     } else {
       const uint32_t lane = pass.lane();
-      const Fragments w[2] = {fragments(s, warpTile(), whole),
-                              fragments(s, warpTile() + 2, whole)};
+      const Fragments w[2] = {fragments<kWhole>(s, warpTile()),
+                              fragments<kWhole>(s, warpTile() + 2)};
       // The row that the lane's address is for, and whether it is one of the
       // upper 8 values of a step: two groups of 8 tokens at a time.
-      const uint32_t token = warpGroup<kColumns>() * 8 + lane / 16 * 8 +
-                             lane % 8,
+      const uint32_t token =
+                         warpGroup<kColumns>() * 8 + lane / 16 * 8 + lane % 8,
                      upper = lane / 8 % 2;
 #pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) {
-        if (i >= 2 && !whole)
-          break;
+      for (uint32_t i = 0; i < kParts; ++i) {
 #pragma unroll
         for (uint32_t plane = 0; plane < kPlanes; ++plane) {
           const uint32_t at = tokens(s) + plane * kPlaneBytes +
@@ -331,9 +324,14 @@ template <class Pass, class Job> struct Product {
     SumsOf<kColumns> sums;
     clear<kColumns>(sums);
 #pragma unroll 1
-    for (uint32_t panel = 0; panel < kPanels; ++panel) {
+    for (uint32_t panel = 0; panel < kSteps / 2; ++panel) {
       await(full(stage), parity);
-      accumulate<kColumns>(sums, stage, isWhole(panel));
+      accumulate<kColumns, true>(sums, stage);
+      release();
+    }
+    if constexpr (kSteps % 2 != 0) {
+      await(full(stage), parity);
+      accumulate<kColumns, false>(sums, stage);
       release();
     }
     settle<kColumns>(sums);
@@ -352,15 +350,15 @@ template <class Pass, class Job> struct Product {
       }
   }
 
-  /// Multiplies what the stages hold `steps` times; the sums are used, as far as
-  /// the compiler can know.
+  /// Multiplies what the stages hold `steps` times; the sums are used, as far
+  /// as the compiler can know.
   template <uint32_t kColumns>
   GROK_DEVICE void measure(uint32_t steps, float *sink) {
     SumsOf<kColumns> sums;
     clear<kColumns>(sums);
 #pragma unroll 1
     for (uint32_t step = 0; step < steps; ++step) {
-      accumulate<kColumns>(sums, stage, true);
+      accumulate<kColumns, true>(sums, stage);
       advance();
     }
     settle<kColumns>(sums);
@@ -405,7 +403,8 @@ template <class Pass, class Job> struct Product {
 };
 
 /// The i-th tile of the tokens in the order of the prompt.
-template <class Pass> GROK_DEVICE ProductTile promptTile(Pass &pass, uint32_t i) {
+template <class Pass>
+GROK_DEVICE ProductTile promptTile(Pass &pass, uint32_t i) {
   constexpr uint32_t kTokens = Pass::Plan::kTileTokens;
   uint32_t left = pass.params.tokens - i * kTokens;
   return {nullptr, 0, i * kTokens, left < kTokens ? left : kTokens, 0};

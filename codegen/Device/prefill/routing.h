@@ -57,7 +57,8 @@ GROK_DEVICE void scoreExperts(const abi::PrefillParams &params) {
               ? residual[uint64_t(t) * M::kHidden + k] * norm[t] * gain[k]
               : 0.0f;
     }
-    for (uint32_t i = pass.tid; i < M::kExperts * kRouterK; i += kTokenThreads) {
+    for (uint32_t i = pass.tid; i < M::kExperts * kRouterK;
+         i += kTokenThreads) {
       uint32_t e = i / kRouterK, k = k0 + i % kRouterK;
       w[e * kRow + i % kRouterK] =
           k < M::kHidden ? weights[e * M::kHidden + k] : 0.0f;
@@ -84,7 +85,8 @@ GROK_DEVICE void scoreExperts(const abi::PrefillParams &params) {
 template <class M, class P>
 GROK_DEVICE void chooseExperts(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
-  constexpr uint32_t kOfLane = (M::kExperts + 31) / 32, kK = M::kExpertsPerToken;
+  constexpr uint32_t kOfLane = (M::kExperts + 31) / 32,
+                     kK = M::kExpertsPerToken;
   Pass pass{params};
   const uint32_t t = ptx::ctaid() * (kTokenThreads / 32) + pass.warp(),
                  lane = pass.lane();
@@ -97,8 +99,8 @@ GROK_DEVICE void chooseExperts(const abi::PrefillParams &params) {
 #pragma unroll
   for (uint32_t j = 0; j < kOfLane; ++j) {
     uint32_t e = j * 32 + lane;
-    p[j] = e < M::kExperts ? softCap(scores[e], M::kRouterCap)
-                           : kNegativeInfinity;
+    p[j] =
+        e < M::kExperts ? softCap(scores[e], M::kRouterCap) : kNegativeInfinity;
     top = p[j] > top ? p[j] : top;
   }
 #pragma unroll
@@ -157,7 +159,7 @@ GROK_DEVICE void chooseExperts(const abi::PrefillParams &params) {
 }
 
 /// Gives every token a place among its expert's, in the order of the tokens,
-/// and cuts each expert's tokens into tiles of nearly the same size: one block.
+/// and cuts each expert's tokens into tiles: one block.
 template <class M, class P>
 GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
@@ -208,14 +210,11 @@ GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
     uint32_t begin = 0, used = 0;
     for (uint32_t e = 0; e < kExperts; ++e) {
       begins[e] = begin;
-      const uint32_t total = totals[e],
-                     parts = (total + P::kTileTokens - 1) / P::kTileTokens;
-      for (uint32_t i = 0, at = 0; i < parts; ++i) {
-        uint32_t size = (total - at + parts - i - 1) / (parts - i);
-        size = (size + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
-        size = size < total - at ? size : total - at;
-        tiles[++used] = {e, begin + at, size, 0};
-        at += size;
+      const uint32_t total = totals[e];
+      for (uint32_t at = 0; at < total; at += P::kTileTokens) {
+        uint32_t left = total - at;
+        tiles[++used] = {e, begin + at,
+                         left < P::kTileTokens ? left : P::kTileTokens, 0};
       }
       begin += (total + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
     }
