@@ -1,7 +1,7 @@
 // Causal grouped-query attention of a pass over the KV cache, which holds the
-// pass's own keys and values too, in the flash form: blocks of 64 positions from
-// the row's first on, in order, whatever the pass. A query's blocks end with its
-// own position's; what later ones add to it is zero.
+// pass's own keys and values too, in the flash form: blocks of 64 positions
+// from the row's first on, in order, whatever the pass. A query's blocks end
+// with its own position's; what later ones add to it is zero.
 #pragma once
 
 #include "codegen/Device/prefill/pass.h"
@@ -54,8 +54,8 @@ template <class M, class P> struct FlashAttention {
   GROK_DEVICE void load(uint32_t b) {
 #pragma unroll
     for (uint32_t value = 0; value < 2; ++value) {
-      const uint8_t *from = kvBlockAddress(pass, pass.params.layer, row, b,
-                                           value, kvHead);
+      const uint8_t *from =
+          kvBlockAddress(pass, pass.params.layer, row, b, value, kvHead);
       const uint32_t to = place(b % 2, value);
       if constexpr (kCopies) {
 #pragma unroll
@@ -122,7 +122,7 @@ template <class M, class P> struct FlashAttention {
     }
 
     float out[2 * kSteps][4] = {}, sum[2] = {},
-          top[2] = {kNegativeInfinity, kNegativeInfinity};
+                  top[2] = {kNegativeInfinity, kNegativeInfinity};
     clearPadding();
     load(0);
 #pragma unroll 1
@@ -137,8 +137,8 @@ template <class M, class P> struct FlashAttention {
 
       float score[8][4] = {};
       // Two groups of 8 positions, the lower and upper 8 dimensions of a step.
-      const uint32_t key = place(b % 2, 0) +
-                           (lane / 16 * 8 + lane % 8) * kRow + lane / 8 % 2 * 16;
+      const uint32_t key = place(b % 2, 0) + (lane / 16 * 8 + lane % 8) * kRow +
+                           lane / 8 % 2 * 16;
 #pragma unroll
       for (uint32_t s = 0; s < kSteps; ++s)
 #pragma unroll
@@ -184,8 +184,8 @@ template <class M, class P> struct FlashAttention {
           float first = weightOf(score[j][2 * h] - top[h]),
                 second = weightOf(score[j][2 * h + 1] - top[h]);
           sum[h] += first + second;
-          weights[j][h] = uint32_t(to16<M::kBF16>(second)) << 16 |
-                          to16<M::kBF16>(first);
+          weights[j][h] =
+              uint32_t(to16<M::kBF16>(second)) << 16 | to16<M::kBF16>(first);
         }
 
       // Positions 0 to 7 and 8 to 15 of a step, two groups of 8 dimensions.
@@ -276,8 +276,8 @@ GROK_DEVICE void exactAttention(Pass<M, P> &pass, uint32_t t, uint32_t head) {
       operand.store(t, head * kHeadDim + d, {out[i] / sum});
 }
 
-/// Blocks (tile of tokens, kv head): tiles never span rows of the batch, so that
-/// the host says where each begins. The longest come first.
+/// Blocks (tile of tokens, kv head): tiles never span rows of the batch, so
+/// that the host says where each begins. The longest come first.
 template <class M, class P>
 GROK_DEVICE void attend(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
@@ -298,8 +298,7 @@ GROK_DEVICE void attend(const abi::PrefillParams &params) {
     constexpr uint32_t kTokens = kAttentionRows / (M::kHeads / M::kKvHeads);
     const uint32_t tiles = ptx::nctaid() / M::kKvHeads,
                    tile = tiles - 1 - ptx::ctaid() / M::kKvHeads,
-                   first = tile * kTokens,
-                   left = params.tokens - first;
+                   first = tile * kTokens, left = params.tokens - first;
     uint32_t tokens = left < kTokens ? left : kTokens;
     for (uint32_t at = first; tokens > 0;) {
       // Tokens of one row of the batch.

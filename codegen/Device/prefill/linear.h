@@ -41,7 +41,6 @@ template <class Pass> struct QkvJob {
   static constexpr uint32_t kRows = (M::kHeads + 2 * M::kKvHeads) * kHeadDim,
                             kK = M::kHidden, kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 128;
   /// A warp's rows belong to one head, so that pairs of them can be stored.
   static constexpr bool kPairs = kHeadDim % 16 == 0 && P::kPlanes == 1;
 
@@ -132,7 +131,6 @@ template <class Pass> struct AttnOutJob {
   static constexpr uint32_t kRows = M::kHidden, kK = Pass::kAttnWidth,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kAttn);
@@ -193,7 +191,6 @@ template <class Pass> struct GateUpJob {
   static constexpr uint32_t kRows = 2 * M::kExpertWidth, kK = M::kHidden,
                             kOperandStride = Pass::kSortedStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kSorted);
@@ -218,7 +215,6 @@ template <class Pass> struct DownJob {
   static constexpr uint32_t kRows = M::kHidden, kK = M::kExpertWidth,
                             kOperandStride = Pass::kSortedStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kAct);
@@ -242,7 +238,6 @@ template <class Pass> struct DenseGateUpJob {
   static constexpr uint32_t kRows = 2 * M::kDenseWidth, kK = M::kHidden,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kInput);
@@ -269,7 +264,6 @@ template <class Pass> struct DenseDownJob {
   static constexpr uint32_t kRows = M::kHidden, kK = M::kDenseWidth,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
-  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kDenseAct);
@@ -297,7 +291,6 @@ template <class Pass> struct HeadJob {
   static constexpr uint32_t kRows = M::kVocab, kK = M::kHidden,
                             kOperandStride = kPanelTokens;
   static constexpr bool kLayered = false;
-  static constexpr uint32_t kColumnStep = 64;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kHead);

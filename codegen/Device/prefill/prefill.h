@@ -1,7 +1,7 @@
 // The kernels of a prefill pass. Per pass: tokens (hash routing: their experts
-// and order), embedding; per layer qkv, attention, attn_out, add; with a learned
-// router its scores, choice, order and sorting; gate_up, down, the dense ones,
-// add; then for the tokens whose logits are wanted the head.
+// and order), embedding; per layer qkv, attention, attn_out, add; with a
+// learned router its scores, choice, order and sorting; gate_up, down, the
+// dense ones, add; then for the tokens whose logits are wanted the head.
 #pragma once
 
 #include "codegen/Device/prefill/attention.h"

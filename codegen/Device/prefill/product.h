@@ -26,8 +26,7 @@ struct ProductTile {
 /// `Job` has
 ///   kRows, kK: of the matrix; operand(pass): X's bytes; kOperandStride;
 ///   tokenTiles(pass): how many; tile(pass, i): the i-th of them, with its
-///   matrix; kColumnStep: by how many tokens the computed part of a tile grows;
-///   store(pass, tile, row, token, c): the warp's 16 x 8 sums from that
+///   matrix; store(pass, tile, row, token, c): the warp's 16 x 8 sums from that
 ///   row of the matrix and that token of X on, in the order of m16n8k16.
 template <class Pass, class Job> struct Product {
   using Model = typename Pass::Model;
@@ -46,6 +45,8 @@ template <class Pass, class Job> struct Product {
   static constexpr uint64_t kOperandPlane =
       operandBytes(Job::kOperandStride, Job::kK, 1);
   static constexpr bool kWide = Plan::kSm >= 90; // warpgroups multiply
+  /// By how many tokens the computed part of a tile grows.
+  static constexpr uint32_t kColumnStep = 32;
 
   Pass &pass;
   uint32_t base; // shared address of stage 0
@@ -231,23 +232,24 @@ template <class Pass, class Job> struct Product {
     advance();
   }
 
-  /// A warp's part of a tile whose tokens fit kColumns, [16 rows][8 tokens][4].
-  /// Warpgroups: 16 rows and all tokens; single warps: 32 rows and half of the
-  /// tokens.
-  template <uint32_t kColumns>
-  using SumsOf = float[kWide ? 1 : 2][kColumns / (kWide ? 2 : 4)];
+  /// A warp's part of a tile, [16 rows][8 tokens][4]. Warpgroups: 16 rows and
+  /// all tokens; single warps: 32 rows and half of the tokens.
+  static constexpr uint32_t kRowParts = kWide ? 1 : 2,
+                            kGroups = Plan::kTileTokens / 8 / kRowParts;
+  using Sums = float[kRowParts][kGroups * 4];
 
-  /// First tile of 8 rows of the warp, and first group of 8 tokens.
+  /// First tile of 8 rows of the warp, and first group of 8 tokens when
+  /// `columns` tokens are computed.
   GROK_DEVICE uint32_t warpTile() const {
     return kWide ? pass.warp() * 2 : pass.warp() / 2 * 4;
   }
-  template <uint32_t kColumns> GROK_DEVICE uint32_t warpGroup() const {
-    return kWide ? 0 : pass.warp() % 2 * (kColumns / 16);
+  GROK_DEVICE uint32_t warpGroup(uint32_t columns) const {
+    return kWide ? 0 : pass.warp() % 2 * (columns / 16);
   }
 
   /// sums += W X of the panel in stage s, or of the first half of it.
   template <uint32_t kColumns, bool kWhole>
-  GROK_DEVICE void accumulate(SumsOf<kColumns> &sums, uint32_t s) {
+  GROK_DEVICE void accumulate(Sums &sums, uint32_t s) {
     constexpr uint32_t kParts = kWhole ? 4 : 2; // steps of 16
     if constexpr (kWide) {
       const Fragments w = fragments<kWhole>(s, warpTile());
@@ -267,8 +269,7 @@ template <class Pass, class Job> struct Product {
                               fragments<kWhole>(s, warpTile() + 2)};
       // The row that the lane's address is for, and whether it is one of the
       // upper 8 values of a step: two groups of 8 tokens at a time.
-      const uint32_t token =
-                         warpGroup<kColumns>() * 8 + lane / 16 * 8 + lane % 8,
+      const uint32_t token = warpGroup(kColumns) * 8 + lane / 16 * 8 + lane % 8,
                      upper = lane / 8 % 2;
 #pragma unroll
       for (uint32_t i = 0; i < kParts; ++i) {
@@ -291,8 +292,7 @@ template <class Pass, class Job> struct Product {
     }
   }
 
-  template <uint32_t kCount>
-  GROK_DEVICE static void multiplyGroup(float (&sums)[kCount], uint32_t j,
+  GROK_DEVICE static void multiplyGroup(float (&sums)[kGroups * 4], uint32_t j,
                                         const ptx::U4 &w, uint32_t x0,
                                         uint32_t x1) {
     float c[4] = {sums[4 * j], sums[4 * j + 1], sums[4 * j + 2],
@@ -303,26 +303,27 @@ template <class Pass, class Job> struct Product {
       sums[4 * j + i] = c[i];
   }
 
-  template <uint32_t kColumns>
-  GROK_DEVICE static void clear(SumsOf<kColumns> &sums) {
+  GROK_DEVICE static void clear(Sums &sums) {
 #pragma unroll
     for (auto &part : sums)
 #pragma unroll
       for (float &sum : part)
         sum = 0;
   }
-  template <uint32_t kColumns>
-  GROK_DEVICE static void settle(SumsOf<kColumns> &sums) {
+  GROK_DEVICE static void settle(Sums &sums) {
     if constexpr (kWide)
 #pragma unroll
       for (float &sum : sums[0])
         ptx::settled(sum);
   }
 
+  /// Multiplies all panels with the fewest columns, kColumns or a few steps
+  /// more, that hold `count` tokens. How many those are.
   template <uint32_t kColumns>
-  GROK_DEVICE void multiplyTile(const ProductTile &tile) {
-    SumsOf<kColumns> sums;
-    clear<kColumns>(sums);
+  GROK_DEVICE uint32_t multiplyPanels(Sums &sums, uint32_t count) {
+    if constexpr (kColumns < Plan::kTileTokens)
+      if (count > kColumns)
+        return multiplyPanels<kColumns + kColumnStep>(sums, count);
 #pragma unroll 1
     for (uint32_t panel = 0; panel < kSteps / 2; ++panel) {
       await(full(stage), parity);
@@ -334,16 +335,23 @@ template <class Pass, class Job> struct Product {
       accumulate<kColumns, false>(sums, stage);
       release();
     }
-    settle<kColumns>(sums);
-    constexpr uint32_t kParts = kWide ? 1 : 2;
+    return kColumns;
+  }
+
+  GROK_DEVICE void multiply(const ProductTile &tile) {
+    Sums sums;
+    clear(sums);
+    const uint32_t columns = multiplyPanels<kColumnStep>(sums, tile.tokens),
+                   first = warpGroup(columns);
+    settle(sums);
 #pragma unroll
-    for (uint32_t h = 0; h < kParts; ++h)
+    for (uint32_t h = 0; h < kRowParts; ++h)
 #pragma unroll
-      for (uint32_t j = 0; j < kColumns / 8 / kParts; ++j) {
+      for (uint32_t j = 0; j < kGroups; ++j) {
         const float c[4] = {sums[h][4 * j], sums[h][4 * j + 1],
                             sums[h][4 * j + 2], sums[h][4 * j + 3]};
-        if (uint32_t column = (warpGroup<kColumns>() + j) * 8;
-            column < tile.tokens)
+        if (uint32_t column = (first + j) * 8;
+            column < tile.tokens && (kWide || j < columns / 16))
           Job::store(pass, tile,
                      (tile.rowTile + warpTile() + h * 2) * kTileRows, column,
                      c);
@@ -352,16 +360,15 @@ template <class Pass, class Job> struct Product {
 
   /// Multiplies what the stages hold `steps` times; the sums are used, as far
   /// as the compiler can know.
-  template <uint32_t kColumns>
   GROK_DEVICE void measure(uint32_t steps, float *sink) {
-    SumsOf<kColumns> sums;
-    clear<kColumns>(sums);
+    Sums sums;
+    clear(sums);
 #pragma unroll 1
     for (uint32_t step = 0; step < steps; ++step) {
-      accumulate<kColumns, true>(sums, stage);
+      accumulate<Plan::kTileTokens, true>(sums, stage);
       advance();
     }
-    settle<kColumns>(sums);
+    settle(sums);
     float all = 0;
 #pragma unroll
     for (auto &part : sums)
@@ -370,17 +377,6 @@ template <class Pass, class Job> struct Product {
         all += sum;
     if (all == 1.0e30f)
       *sink = all;
-  }
-
-  /// The fewest columns that hold the tile's tokens.
-  template <uint32_t kColumns>
-  GROK_DEVICE void multiply(const ProductTile &tile) {
-    if constexpr (kColumns < Plan::kTileTokens)
-      if (tile.tokens > kColumns) {
-        multiply<kColumns + Job::kColumnStep>(tile);
-        return;
-      }
-    multiplyTile<kColumns>(tile);
   }
 
   GROK_DEVICE static void run(Pass &pass) {
@@ -395,9 +391,8 @@ template <class Pass, class Job> struct Product {
     } else {
       if constexpr (kWide)
         ptx::claimRegisters<kMultiplyRegisters>();
-      product.forEachTile([&](const ProductTile &tile) {
-        product.template multiply<Job::kColumnStep>(tile);
-      });
+      product.forEachTile(
+          [&](const ProductTile &tile) { product.multiply(tile); });
     }
   }
 };

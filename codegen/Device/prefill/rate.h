@@ -15,8 +15,8 @@ GROK_DEVICE void measureRate(const abi::PrefillParams &params) {
   using Product = device::Product<Pass, AttnOutJob<Pass>>;
   Pass pass{params};
   Product product = Product::of(pass);
-  uint8_t *stages = pass.shared() +
-                    (product.base - ptx::sharedAddress(pass.shared()));
+  uint8_t *stages =
+      pass.shared() + (product.base - ptx::sharedAddress(pass.shared()));
   for (uint32_t i = pass.tid * 2; i < P::kStages * Product::kStageBytes;
        i += productThreads(P::kSm) * 2) {
     float v = synthetic::matrixElement(17, i, 1.0f);
@@ -31,9 +31,8 @@ GROK_DEVICE void measureRate(const abi::PrefillParams &params) {
   } else {
     if constexpr (P::kSm >= 90)
       ptx::claimRegisters<kMultiplyRegisters>();
-    product.template measure<P::kTileTokens>(
-        params.rateSteps,
-        pass.template region<float>(PrefillRegion::kOutput));
+    product.measure(params.rateSteps,
+                    pass.template region<float>(PrefillRegion::kOutput));
   }
 }
 

@@ -91,8 +91,7 @@ GROK_DEVICE void storeNormed(
                  pass.template region<uint8_t>(PrefillRegion::kInput)},
              t, value);
   if constexpr (kNext == NextInput::kExperts && M::kHashRouting) {
-    uint32_t place =
-        pass.template region<uint32_t>(PrefillRegion::kPlaces)[t];
+    uint32_t place = pass.template region<uint32_t>(PrefillRegion::kPlaces)[t];
     if (place != kNoPlace)
       storeRow(pass,
                typename Pass::Sorted{
@@ -122,10 +121,10 @@ GROK_DEVICE void embedTokens(const abi::PrefillParams &params) {
                                  kFragmentBytes);
       return fragment[fragmentElement(id % kTileRows, i % kTileK)];
     } else {
-      return ((const uint16_t *)(params.weights +
-                                 place.embedding))[uint64_t(id % kTileRows) *
-                                                       M::kHidden +
-                                                   i];
+      return (
+          (const uint16_t
+               *)(params.weights +
+                  place.embedding))[uint64_t(id % kTileRows) * M::kHidden + i];
     }
   };
   float h[Owned::kRounds][Owned::kWidth], squares = 0;
@@ -201,10 +200,8 @@ GROK_DEVICE void addOutput(const abi::PrefillParams &params) {
     for (uint32_t e = 0; e < Owned::kWidth; ++e)
       squares = ptx::fma(y[r][e], y[r][e], squares);
   });
-  const float factor =
-      normFactor<Pass>(blockSum(pass, squares, pass.sums(0)));
-  const float *gain =
-      pass.vectors(params.layer) + (kMoe ? 3 : 1) * M::kHidden;
+  const float factor = normFactor<Pass>(blockSum(pass, squares, pass.sums(0)));
+  const float *gain = pass.vectors(params.layer) + (kMoe ? 3 : 1) * M::kHidden;
   squares = 0;
   Owned::forEach(pass, [&](uint32_t r, uint32_t i) {
     float g[Owned::kWidth];
@@ -272,19 +269,17 @@ GROK_DEVICE void gatherHead(const abi::PrefillParams &params) {
     for (uint32_t e = 0; e < Owned::kWidth; ++e)
       squares = ptx::fma(h[r][e], h[r][e], squares);
   });
-  const float factor =
-      normFactor<Pass>(blockSum(pass, squares, pass.sums(0)));
+  const float factor = normFactor<Pass>(blockSum(pass, squares, pass.sums(0)));
   const float *gain = pass.vectors(M::kLayers);
-  storeRow(pass,
-           typename Pass::Head{
-               pass.template region<uint8_t>(PrefillRegion::kHead)},
-           ptx::ctaid(),
-           [&](uint32_t r, uint32_t i, float (&v)[Owned::kWidth]) {
-             Owned::load(gain + i, v);
+  storeRow(
+      pass,
+      typename Pass::Head{pass.template region<uint8_t>(PrefillRegion::kHead)},
+      ptx::ctaid(), [&](uint32_t r, uint32_t i, float (&v)[Owned::kWidth]) {
+        Owned::load(gain + i, v);
 #pragma unroll
-             for (uint32_t e = 0; e < Owned::kWidth; ++e)
-               v[e] = h[r][e] * factor * v[e];
-           });
+        for (uint32_t e = 0; e < Owned::kWidth; ++e)
+          v[e] = h[r][e] * factor * v[e];
+      });
 }
 
 } // namespace grok::device

@@ -7,8 +7,8 @@
 namespace grok::ptx {
 
 /// Four 8 x 8 matrices of 16-bit values; lane l gives the address of row l % 8
-/// of matrix l / 8, and gets elements (row l / 4, columns l % 4 * 2 + {0, 1}) of
-/// each.
+/// of matrix l / 8, and gets elements (row l / 4, columns l % 4 * 2 + {0, 1})
+/// of each.
 GROK_DEVICE U4 loadMatrices(uint32_t address) {
   U4 v;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, "

@@ -18,8 +18,8 @@ GROK_DEVICE void wgmmaCommit() {
 GROK_DEVICE void wgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
-/// By every warp of a warpgroup: its threads have kCount registers from here on,
-/// fewer or more than before. More are waited for.
+/// By every warp of a warpgroup: its threads have kCount registers from here
+/// on, fewer or more than before. More are waited for.
 template <uint32_t kCount> GROK_DEVICE void releaseRegisters() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
@@ -40,7 +40,7 @@ GROK_DEVICE uint64_t wgmmaOperand(uint32_t shared) {
 
 #define GROK_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define GROK_D16(i) GROK_D4(i), GROK_D4(i + 4), GROK_D4(i + 8), GROK_D4(i + 12)
-#define GROK_WGMMA(columns, type, registers, a0, a1, a2, a3, operand, ...)     \
+#define GROK_WGMMA_OF(columns, type, registers, a0, a1, a2, a3, operand, ...)  \
   asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, 0, 0;\n"                      \
                "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type     \
                "." type " {" registers "}, {" a0 ", " a1 ", " a2 ", " a3       \
@@ -48,13 +48,13 @@ GROK_DEVICE uint64_t wgmmaOperand(uint32_t shared) {
                : __VA_ARGS__                                                   \
                : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b)                \
                : "memory")
-
-/// d += a b: a is 64 x 16, 16 rows a warp in the register order of
-/// mma.m16n8k16, b 16 x kColumns. d[4 j ..] is the warp's 16 x 8 part of
-/// columns 8 j ..
-template <bool BF16, uint32_t kColumns>
-GROK_DEVICE void wgmma(float (&d)[kColumns / 2], const U4 &a, uint64_t b);
-
+#define GROK_WGMMA(columns, ...)                                               \
+  {                                                                            \
+    if constexpr (BF16)                                                        \
+      GROK_WGMMA_OF(columns, "bf16", __VA_ARGS__);                             \
+    else                                                                       \
+      GROK_WGMMA_OF(columns, "f16", __VA_ARGS__);                              \
+  }
 // clang-format off
 #define GROK_R0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define GROK_R16 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -66,113 +66,49 @@ GROK_DEVICE void wgmma(float (&d)[kColumns / 2], const U4 &a, uint64_t b);
 #define GROK_R112 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 // clang-format on
 
-template <>
-GROK_DEVICE void wgmma<false, 32>(float (&d)[16], const U4 &a, uint64_t b) {
-  GROK_WGMMA("32", "f16", GROK_R0, "%16", "%17", "%18", "%19", "%20",
-             GROK_D16(0));
-}
-template <>
-GROK_DEVICE void wgmma<true, 32>(float (&d)[16], const U4 &a, uint64_t b) {
-  GROK_WGMMA("32", "bf16", GROK_R0, "%16", "%17", "%18", "%19", "%20",
-             GROK_D16(0));
-}
-template <>
-GROK_DEVICE void wgmma<false, 64>(float (&d)[32], const U4 &a, uint64_t b) {
-  GROK_WGMMA("64", "f16", GROK_R0 ", " GROK_R16, "%32", "%33", "%34", "%35",
-             "%36", GROK_D16(0), GROK_D16(16));
-}
-template <>
-GROK_DEVICE void wgmma<true, 64>(float (&d)[32], const U4 &a, uint64_t b) {
-  GROK_WGMMA("64", "bf16", GROK_R0 ", " GROK_R16, "%32", "%33", "%34", "%35",
-             "%36", GROK_D16(0), GROK_D16(16));
-}
-template <>
-GROK_DEVICE void wgmma<false, 96>(float (&d)[48], const U4 &a, uint64_t b) {
-  GROK_WGMMA("96", "f16", GROK_R0 ", " GROK_R16 ", " GROK_R32, "%48", "%49",
-             "%50", "%51", "%52", GROK_D16(0), GROK_D16(16), GROK_D16(32));
-}
-template <>
-GROK_DEVICE void wgmma<true, 96>(float (&d)[48], const U4 &a, uint64_t b) {
-  GROK_WGMMA("96", "bf16", GROK_R0 ", " GROK_R16 ", " GROK_R32, "%48", "%49",
-             "%50", "%51", "%52", GROK_D16(0), GROK_D16(16), GROK_D16(32));
-}
-template <>
-GROK_DEVICE void wgmma<false, 128>(float (&d)[64], const U4 &a, uint64_t b) {
-  GROK_WGMMA("128", "f16", GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48,
-             "%64", "%65", "%66", "%67", "%68", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48));
-}
-template <>
-GROK_DEVICE void wgmma<true, 128>(float (&d)[64], const U4 &a, uint64_t b) {
-  GROK_WGMMA("128", "bf16", GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48,
-             "%64", "%65", "%66", "%67", "%68", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48));
-}
-template <>
-GROK_DEVICE void wgmma<false, 160>(float (&d)[80], const U4 &a, uint64_t b) {
-  GROK_WGMMA("160", "f16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64,
-             "%80", "%81", "%82", "%83", "%84", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64));
-}
-template <>
-GROK_DEVICE void wgmma<true, 160>(float (&d)[80], const U4 &a, uint64_t b) {
-  GROK_WGMMA("160", "bf16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64,
-             "%80", "%81", "%82", "%83", "%84", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64));
-}
-template <>
-GROK_DEVICE void wgmma<false, 192>(float (&d)[96], const U4 &a, uint64_t b) {
-  GROK_WGMMA("192", "f16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                     ", " GROK_R80,
-             "%96", "%97", "%98", "%99", "%100", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80));
-}
-template <>
-GROK_DEVICE void wgmma<true, 192>(float (&d)[96], const U4 &a, uint64_t b) {
-  GROK_WGMMA("192", "bf16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                     ", " GROK_R80,
-             "%96", "%97", "%98", "%99", "%100", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80));
-}
-template <>
-GROK_DEVICE void wgmma<false, 224>(float (&d)[112], const U4 &a, uint64_t b) {
-  GROK_WGMMA("224", "f16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                     ", " GROK_R80 ", " GROK_R96,
-             "%112", "%113", "%114", "%115", "%116", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80),
-             GROK_D16(96));
-}
-template <>
-GROK_DEVICE void wgmma<true, 224>(float (&d)[112], const U4 &a, uint64_t b) {
-  GROK_WGMMA("224", "bf16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                     ", " GROK_R80 ", " GROK_R96,
-             "%112", "%113", "%114", "%115", "%116", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80),
-             GROK_D16(96));
-}
-template <>
-GROK_DEVICE void wgmma<false, 256>(float (&d)[128], const U4 &a, uint64_t b) {
-  GROK_WGMMA("256", "f16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                     ", " GROK_R80 ", " GROK_R96 ", " GROK_R112,
-             "%128", "%129", "%130", "%131", "%132", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80),
-             GROK_D16(96), GROK_D16(112));
-}
-template <>
-GROK_DEVICE void wgmma<true, 256>(float (&d)[128], const U4 &a, uint64_t b) {
-  GROK_WGMMA("256", "bf16",
-             GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                     ", " GROK_R80 ", " GROK_R96 ", " GROK_R112,
-             "%128", "%129", "%130", "%131", "%132", GROK_D16(0), GROK_D16(16),
-             GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80),
-             GROK_D16(96), GROK_D16(112));
+/// d += a b: a is 64 x 16, 16 rows a warp in the register order of
+/// mma.m16n8k16, b 16 x kColumns. d[4 j ..] is the warp's 16 x 8 part of
+/// columns 8 j ..
+template <bool BF16, uint32_t kColumns, uint32_t kSize>
+GROK_DEVICE void wgmma(float (&d)[kSize], const U4 &a, uint64_t b) {
+  static_assert(kColumns / 2 <= kSize && kColumns % 32 == 0);
+  if constexpr (kColumns == 32)
+    GROK_WGMMA("32", GROK_R0, "%16", "%17", "%18", "%19", "%20", GROK_D16(0))
+  else if constexpr (kColumns == 64)
+    GROK_WGMMA("64", GROK_R0 ", " GROK_R16, "%32", "%33", "%34", "%35", "%36",
+               GROK_D16(0), GROK_D16(16))
+  else if constexpr (kColumns == 96)
+    GROK_WGMMA("96", GROK_R0 ", " GROK_R16 ", " GROK_R32, "%48", "%49", "%50",
+               "%51", "%52", GROK_D16(0), GROK_D16(16), GROK_D16(32))
+  else if constexpr (kColumns == 128)
+    GROK_WGMMA("128", GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48, "%64",
+               "%65", "%66", "%67", "%68", GROK_D16(0), GROK_D16(16),
+               GROK_D16(32), GROK_D16(48))
+  else if constexpr (kColumns == 160)
+    GROK_WGMMA("160",
+               GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64,
+               "%80", "%81", "%82", "%83", "%84", GROK_D16(0), GROK_D16(16),
+               GROK_D16(32), GROK_D16(48), GROK_D16(64))
+  else if constexpr (kColumns == 192)
+    GROK_WGMMA("192",
+               GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
+                       ", " GROK_R80,
+               "%96", "%97", "%98", "%99", "%100", GROK_D16(0), GROK_D16(16),
+               GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80))
+  else if constexpr (kColumns == 224)
+    GROK_WGMMA("224",
+               GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
+                       ", " GROK_R80 ", " GROK_R96,
+               "%112", "%113", "%114", "%115", "%116", GROK_D16(0),
+               GROK_D16(16), GROK_D16(32), GROK_D16(48), GROK_D16(64),
+               GROK_D16(80), GROK_D16(96))
+  else if constexpr (kColumns == 256)
+    GROK_WGMMA("256",
+               GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
+                       ", " GROK_R80 ", " GROK_R96 ", " GROK_R112,
+               "%128", "%129", "%130", "%131", "%132", GROK_D16(0),
+               GROK_D16(16), GROK_D16(32), GROK_D16(48), GROK_D16(64),
+               GROK_D16(80), GROK_D16(96), GROK_D16(112))
 }
 
 #undef GROK_R0
@@ -184,6 +120,7 @@ GROK_DEVICE void wgmma<true, 256>(float (&d)[128], const U4 &a, uint64_t b) {
 #undef GROK_R96
 #undef GROK_R112
 #undef GROK_WGMMA
+#undef GROK_WGMMA_OF
 #undef GROK_D16
 #undef GROK_D4
 
