@@ -157,7 +157,9 @@ struct PrefillParams {
   uint32_t headCount;   // tokens whose logits are wanted, up to kMaxBatch
   uint32_t headToken[kMaxBatch]; // which; logits go to place 0, 1, ... of the
                                  // arena's "logits"
-  // grok_prefill_choose: the next id of each of them, appended to its row.
+  // grok_prefill_choose: the next id of those of them whose bit is set,
+  // appended to its row.
+  uint32_t chooses;
   int32_t *ids;
   uint32_t idStride;
   float inverseTemperature; // 0: greedy

@@ -120,6 +120,8 @@ inline constexpr uint32_t kMostPrefillTokens = 65536;
 
 /// The sums over a block of kTokenThreads: two at most.
 inline constexpr uint32_t kTokenSharedBytes = 2 * kTokenThreads / 32 * 4;
+/// The best candidate of a warp of kGroupThreads, as the next token is chosen.
+inline constexpr uint32_t kChooseSharedBytes = kGroupThreads / 32 * 8;
 /// The router's x and weights, padded so that rows lie in different banks.
 constexpr uint64_t routerSharedBytes(uint32_t experts) {
   return uint64_t(kRouterTokens + experts) * (kRouterK + 4) * 4;

@@ -11,6 +11,8 @@ namespace grok::device {
 template <class M, class P>
 GROK_DEVICE void chooseNext(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
+  if (!(params.chooses >> ptx::ctaid() & 1)) // the whole block
+    return;
   Pass pass{params};
   const abi::PrefillToken &token = pass.token(params.headToken[ptx::ctaid()]);
   const float *logits = (const float *)(params.arena + P::kLogitsOffset) +
