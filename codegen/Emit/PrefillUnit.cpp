@@ -72,13 +72,21 @@ struct Kernel {
   uint32_t registers; // 0: as many as the block size allows
 };
 
-std::vector<Kernel> kernelsOf(const ModelConfig &model, uint32_t sm) {
-  const uint32_t product = productThreads(sm);
+/// Three blocks of attention share an SM if a thread has at most so many; with
+/// bf16, whose queries have two parts, and on sm_80 they would not do.
+constexpr uint32_t kAttentionRegisters = 168;
+
+std::vector<Kernel> kernelsOf(const ModelConfig &model, const PlanTables &plan,
+                              uint32_t sm) {
+  const uint32_t product = productThreads(sm),
+                 attention = sm >= 90 && plan.dtype == DType::kF16
+                                 ? kAttentionRegisters
+                                 : 0;
   std::vector<Kernel> kernels = {
       {"embed", "embedTokens<Model, Plan>", kTokenThreads, 0},
       {"group", "groupTokens<Model, Plan>", kGroupThreads, 0},
       {"qkv", "multiply<QkvJob, Model, Plan>", product, kProductRegisters},
-      {"attend", "attend<Model, Plan>", kAttentionThreads, 0},
+      {"attend", "attend<Model, Plan>", kAttentionThreads, attention},
       {"attn_out", "multiply<AttnOutJob, Model, Plan>", product,
        kProductRegisters},
       {"add_attn", "addOutput<NextInput::kExperts, Model, Plan>", kTokenThreads,
@@ -132,7 +140,7 @@ emitPrefillUnit(const ModelConfig &model, const PlanTables &plan, uint32_t sm) {
       "struct Model {\n",
       modelPart.text(), "};\n\nstruct Plan {\n", planPart.text(),
       "};\n\nusing namespace grok::device;\n");
-  for (const Kernel &kernel : kernelsOf(model, sm))
+  for (const Kernel &kernel : kernelsOf(model, plan, sm))
     absl::StrAppend(&text, "\nextern \"C\" [[clang::device_kernel]] void ",
                     nameOf(kernel),
                     "(const grok::abi::PrefillParams params) {\n  ",
@@ -147,7 +155,7 @@ absl::StatusOr<std::string> emitPrefillPtx(const ModelConfig &model,
   if (!source.ok())
     return source.status();
   std::vector<codegen::KernelBounds> bounds;
-  for (const Kernel &kernel : kernelsOf(model, target.sm))
+  for (const Kernel &kernel : kernelsOf(model, plan, target.sm))
     bounds.push_back({.name = nameOf(kernel),
                       .threads = kernel.threads,
                       .maxRegisters = kernel.registers});

@@ -153,8 +153,9 @@ constexpr PrefillRegionList prefillRegions(const PrefillShape &s) {
       {"prefill_norm", tokens * 4, Phase::kQkv, Phase::kHead},
       {"prefill_input", operand(s.stride(), m.hidden), Phase::kQkv,
        Phase::kGateUp},
-      // [token][query head][dh], 16-bit, or float32 with split activations
-      {"prefill_query", tokens * s.attnWidth() * 2 * m.planes, Phase::kQkv,
+      // [part][token][query head][dh], 16-bit, a second part with bf16; or
+      // float32 with split activations
+      {"prefill_query", tokens * s.attnWidth() * 4, Phase::kQkv,
        Phase::kAttention},
       {"prefill_attn", operand(s.stride(), s.attnWidth()), Phase::kAttention,
        Phase::kAttnOut},

@@ -8,8 +8,6 @@
 
 namespace grok::device {
 
-inline constexpr float kLog2E = 1.44269504f;
-
 /// 2^x for x up to 0; 0 for -infinity.
 GROK_DEVICE float weightOf(float x) { return ptx::exp2Approx(x); }
 
@@ -91,38 +89,133 @@ template <class M, class P> struct FlashAttention {
       }
   }
 
-  GROK_DEVICE void run(uint32_t first, uint32_t tokens) {
-    const uint32_t lane = pass.lane(), g = lane / 4, l = lane % 4;
-    // The lane's two query rows; those past the last token repeat it.
+  /// A lane's two query rows; those past the last token repeat it.
+  struct Rows {
     uint32_t token[2], head[2], position[2];
     bool there[2];
     float temperature[2];
+  };
+  /// What a lane has of its rows: outputs, their weights' sum and the largest
+  /// score so far.
+  struct State {
+    float out[2 * kSteps][4], sum[2], top[2];
+  };
+  static constexpr uint32_t kParts = kQueryParts<M, P>;
+  using Query = ptx::U4[kParts][kSteps];
+
+  GROK_DEVICE void loadQuery(const Rows &rows, Query &query) {
 #pragma unroll
-    for (uint32_t h = 0; h < 2; ++h) {
-      uint32_t r = pass.warp() * 16 + g + 8 * h, t = r / kGroup;
-      there[h] = t < tokens;
-      token[h] = first + (there[h] ? t : tokens - 1);
-      head[h] = kvHead * kGroup + r % kGroup;
-      position[h] = pass.token(token[h]).position;
-      temperature[h] = attentionTemperature<M>(position[h]);
-    }
-    ptx::U4 query[kSteps];
+    for (uint32_t part = 0; part < kParts; ++part)
 #pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s) {
-      uint32_t word[4];
+      for (uint32_t s = 0; s < kSteps; ++s) {
+        uint32_t word[4];
+#pragma unroll
+        for (uint32_t i = 0; i < 4; ++i) {
+          uint32_t d = s * 16 + i / 2 * 8 + pass.lane() % 4 * 2, h = i % 2;
+          const uint8_t *q =
+              pass.template region<const uint8_t>(PrefillRegion::kQuery) +
+              part * queryPartBytes<Pass>() +
+              (uint64_t(rows.token[h]) * M::kHeads + rows.head[h]) * kHeadDim *
+                  2;
+          word[i] = d < kHeadDim ? *(const uint32_t *)(q + d * 2) : 0;
+        }
+        query[part][s] = {word[0], word[1], word[2], word[3]};
+      }
+  }
+
+  /// Block b, which is in shared memory. kMasked: some row does not see all of
+  /// it.
+  template <bool kMasked>
+  GROK_DEVICE void attendBlock(uint32_t b, const Rows &rows, const Query &query,
+                               State &state) {
+    const uint32_t lane = pass.lane();
+    float score[8][4] = {};
+    // Two groups of 8 positions, the lower and upper 8 dimensions of a step.
+    const uint32_t key =
+        place(b % 2, 0) + (lane / 16 * 8 + lane % 8) * kRow + lane / 8 % 2 * 16;
+#pragma unroll
+    for (uint32_t s = 0; s < kSteps; ++s)
+#pragma unroll
+      for (uint32_t j = 0; j < 8; j += 2) {
+        ptx::U4 k = ptx::loadMatrices(key + j * 8 * kRow + s * 32);
+#pragma unroll
+        for (uint32_t part = 0; part < kParts; ++part) {
+          ptx::mma<M::kBF16>(score[j], query[part][s], k.x, k.y);
+          ptx::mma<M::kBF16>(score[j + 1], query[part][s], k.z, k.w);
+        }
+      }
+
+    float best[2] = {state.top[0], state.top[1]};
+#pragma unroll
+    for (uint32_t j = 0; j < 8; ++j)
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) {
-        uint32_t d = s * 16 + i / 2 * 8 + l * 2, h = i % 2;
-        const uint8_t *q =
-            pass.template region<const uint8_t>(PrefillRegion::kQuery) +
-            (uint64_t(token[h]) * M::kHeads + head[h]) * kHeadDim * 2;
-        word[i] = d < kHeadDim ? *(const uint32_t *)(q + d * 2) : 0;
+        const uint32_t h = i / 2,
+                       p = b * kKvPositions + j * 8 + lane % 4 * 2 + i % 2;
+        score[j][i] = scoreOf<M>(score[j][i], rows.temperature[h]);
+        if (kMasked && p > rows.position[h])
+          score[j][i] = kNegativeInfinity;
+        best[h] = score[j][i] > best[h] ? score[j][i] : best[h];
       }
-      query[s] = {word[0], word[1], word[2], word[3]};
+#pragma unroll
+    for (uint32_t h = 0; h < 2; ++h) {
+#pragma unroll
+      for (uint32_t m = 1; m < 4; m *= 2) {
+        float other = ptx::shuffleXor(best[h], m);
+        best[h] = other > best[h] ? other : best[h];
+      }
+      const float keep = weightOf(state.top[h] - best[h]);
+      state.top[h] = best[h];
+      state.sum[h] *= keep;
+#pragma unroll
+      for (uint32_t n = 0; n < 2 * kSteps; ++n) {
+        state.out[n][2 * h] *= keep;
+        state.out[n][2 * h + 1] *= keep;
+      }
     }
+    uint32_t weights[8][2]; // pairs of 16-bit values
+#pragma unroll
+    for (uint32_t j = 0; j < 8; ++j)
+#pragma unroll
+      for (uint32_t h = 0; h < 2; ++h) {
+        float first = weightOf(score[j][2 * h] - best[h]),
+              second = weightOf(score[j][2 * h + 1] - best[h]);
+        state.sum[h] += first + second;
+        weights[j][h] = ptx::packHalves<M::kBF16>(first, second);
+      }
 
-    float out[2 * kSteps][4] = {}, sum[2] = {},
-                  top[2] = {kNegativeInfinity, kNegativeInfinity};
+    // Positions 0 to 7 and 8 to 15 of a step, two groups of 8 dimensions.
+    const uint32_t value =
+        place(b % 2, 1) + (lane / 8 % 2 * 8 + lane % 8) * kRow + lane / 16 * 16;
+#pragma unroll
+    for (uint32_t s = 0; s < 4; ++s) {
+      const ptx::U4 w{weights[2 * s][0], weights[2 * s][1],
+                      weights[2 * s + 1][0], weights[2 * s + 1][1]};
+#pragma unroll
+      for (uint32_t n = 0; n < kSteps; ++n) {
+        ptx::U4 v = ptx::loadMatricesTransposed(value + s * 16 * kRow + n * 32);
+        ptx::mma<M::kBF16>(state.out[2 * n], w, v.x, v.y);
+        ptx::mma<M::kBF16>(state.out[2 * n + 1], w, v.z, v.w);
+      }
+    }
+  }
+
+  GROK_DEVICE void run(uint32_t first, uint32_t tokens) {
+    Rows rows;
+#pragma unroll
+    for (uint32_t h = 0; h < 2; ++h) {
+      uint32_t r = pass.warp() * 16 + pass.lane() / 4 + 8 * h, t = r / kGroup;
+      rows.there[h] = t < tokens;
+      rows.token[h] = first + (rows.there[h] ? t : tokens - 1);
+      rows.head[h] = kvHead * kGroup + r % kGroup;
+      rows.position[h] = pass.token(rows.token[h]).position;
+      rows.temperature[h] = attentionTemperature<M>(rows.position[h]);
+    }
+    // Blocks that every row of the tile sees as a whole.
+    const uint32_t whole = (pass.token(first).position + 1) / kKvPositions;
+    Query query;
+    loadQuery(rows, query);
+    State state{{}, {}, {kNegativeInfinity, kNegativeInfinity}};
     clearPadding();
     load(0);
 #pragma unroll 1
@@ -134,76 +227,10 @@ template <class M, class P> struct FlashAttention {
         ptx::copyAsyncWait<0>();
       }
       ptx::barSync(0, kAttentionThreads);
-
-      float score[8][4] = {};
-      // Two groups of 8 positions, the lower and upper 8 dimensions of a step.
-      const uint32_t key = place(b % 2, 0) + (lane / 16 * 8 + lane % 8) * kRow +
-                           lane / 8 % 2 * 16;
-#pragma unroll
-      for (uint32_t s = 0; s < kSteps; ++s)
-#pragma unroll
-        for (uint32_t j = 0; j < 8; j += 2) {
-          ptx::U4 k = ptx::loadMatrices(key + j * 8 * kRow + s * 32);
-          ptx::mma<M::kBF16>(score[j], query[s], k.x, k.y);
-          ptx::mma<M::kBF16>(score[j + 1], query[s], k.z, k.w);
-        }
-
-      float best[2] = {top[0], top[1]};
-#pragma unroll
-      for (uint32_t j = 0; j < 8; ++j)
-#pragma unroll
-        for (uint32_t i = 0; i < 4; ++i) {
-          const uint32_t h = i / 2,
-                         p = b * kKvPositions + j * 8 + l * 2 + i % 2;
-          score[j][i] = p <= position[h]
-                            ? scoreOf<M>(score[j][i], temperature[h])
-                            : kNegativeInfinity;
-          best[h] = score[j][i] > best[h] ? score[j][i] : best[h];
-        }
-#pragma unroll
-      for (uint32_t h = 0; h < 2; ++h) {
-#pragma unroll
-        for (uint32_t m = 1; m < 4; m *= 2) {
-          float other = ptx::shuffleXor(best[h], m);
-          best[h] = other > best[h] ? other : best[h];
-        }
-        const float keep = weightOf(top[h] - best[h]);
-        top[h] = best[h];
-        sum[h] *= keep;
-#pragma unroll
-        for (uint32_t n = 0; n < 2 * kSteps; ++n) {
-          out[n][2 * h] *= keep;
-          out[n][2 * h + 1] *= keep;
-        }
-      }
-      uint32_t weights[8][2]; // pairs of 16-bit values
-#pragma unroll
-      for (uint32_t j = 0; j < 8; ++j)
-#pragma unroll
-        for (uint32_t h = 0; h < 2; ++h) {
-          float first = weightOf(score[j][2 * h] - top[h]),
-                second = weightOf(score[j][2 * h + 1] - top[h]);
-          sum[h] += first + second;
-          weights[j][h] =
-              uint32_t(to16<M::kBF16>(second)) << 16 | to16<M::kBF16>(first);
-        }
-
-      // Positions 0 to 7 and 8 to 15 of a step, two groups of 8 dimensions.
-      const uint32_t value = place(b % 2, 1) +
-                             (lane / 8 % 2 * 8 + lane % 8) * kRow +
-                             lane / 16 * 16;
-#pragma unroll
-      for (uint32_t s = 0; s < 4; ++s) {
-        const ptx::U4 w{weights[2 * s][0], weights[2 * s][1],
-                        weights[2 * s + 1][0], weights[2 * s + 1][1]};
-#pragma unroll
-        for (uint32_t n = 0; n < kSteps; ++n) {
-          ptx::U4 v =
-              ptx::loadMatricesTransposed(value + s * 16 * kRow + n * 32);
-          ptx::mma<M::kBF16>(out[2 * n], w, v.x, v.y);
-          ptx::mma<M::kBF16>(out[2 * n + 1], w, v.z, v.w);
-        }
-      }
+      if (b < whole)
+        attendBlock<false>(b, rows, query, state);
+      else
+        attendBlock<true>(b, rows, query, state);
       ptx::barSync(0, kAttentionThreads); // the stage has been read
     }
 
@@ -213,13 +240,15 @@ template <class M, class P> struct FlashAttention {
     for (uint32_t h = 0; h < 2; ++h) {
 #pragma unroll
       for (uint32_t m = 1; m < 4; m *= 2)
-        sum[h] += ptx::shuffleXor(sum[h], m);
-      const float scale = 1.0f / sum[h];
+        state.sum[h] += ptx::shuffleXor(state.sum[h], m);
+      const float scale = 1.0f / state.sum[h];
 #pragma unroll
       for (uint32_t n = 0; n < 2 * kSteps; ++n)
-        if (uint32_t d = n * 8 + l * 2; there[h] && d < kHeadDim)
-          operand.store(token[h], head[h] * kHeadDim + d,
-                        {out[n][2 * h] * scale, out[n][2 * h + 1] * scale});
+        if (uint32_t d = n * 8 + pass.lane() % 4 * 2;
+            rows.there[h] && d < kHeadDim)
+          operand.store(
+              rows.token[h], rows.head[h] * kHeadDim + d,
+              {state.out[n][2 * h] * scale, state.out[n][2 * h + 1] * scale});
     }
   }
 };

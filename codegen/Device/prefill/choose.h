@@ -19,13 +19,25 @@ GROK_DEVICE void chooseNext(const abi::PrefillParams &params) {
                         uint64_t(ptx::ctaid()) * M::kVocab;
   const uint64_t key = sampling::noiseKey(params.seed, token.position + 1);
   Candidate best{kNegativeInfinity, kNoToken};
-  for (uint32_t id = pass.tid; id < M::kVocab; id += kGroupThreads) {
-    float score = logits[id];
-    if (params.inverseTemperature > 0)
-      score = ptx::fma(score, params.inverseTemperature, gumbel(key, id));
-    Candidate c{score, int32_t(id)};
-    if (c.better(best))
-      best = c;
+  constexpr uint32_t kTogether = 8; // logits on their way at a time
+  for (uint32_t first = pass.tid; first < M::kVocab;
+       first += kTogether * kGroupThreads) {
+    float logit[kTogether];
+#pragma unroll
+    for (uint32_t i = 0; i < kTogether; ++i) {
+      uint32_t id = first + i * kGroupThreads;
+      logit[i] = id < M::kVocab ? logits[id] : kNegativeInfinity;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kTogether; ++i) {
+      uint32_t id = first + i * kGroupThreads;
+      float score = logit[i];
+      if (params.inverseTemperature > 0)
+        score = ptx::fma(score, params.inverseTemperature, gumbel(key, id));
+      Candidate c{score, int32_t(id)};
+      if (id < M::kVocab && c.better(best))
+        best = c;
+    }
   }
   Candidate *ofWarps = (Candidate *)pass.shared();
   best = bestOfWarp(best);

@@ -5,19 +5,25 @@
 
 namespace grok::device {
 
-/// Two neighbouring rows of the 16 x 8 sums, of one token: rows 2 i and 2 i + 1
-/// lie in lanes that differ in bit 2. Each lane keeps both of one token.
+// Rows 2 i and 2 i + 1 of the 16 x 8 sums lie in lanes that differ in bit 2.
+// Each lane keeps both of one token, once for the upper 8 rows and once for the
+// lower ones (`half`).
+
+/// The first of the lane's two rows, 0 .. 14, and its token, 0 .. 7.
+GROK_DEVICE uint32_t rowOfPair(uint32_t lane, uint32_t half) {
+  return lane / 8 * 2 + half * 8;
+}
+GROK_DEVICE uint32_t tokenOfPair(uint32_t lane) {
+  return lane % 4 * 2 + lane / 4 % 2;
+}
 struct RowPair {
-  uint32_t row;   // 0 .. 14, even
-  uint32_t token; // 0 .. 7
   float first, second;
 };
 GROK_DEVICE RowPair rowPair(uint32_t lane, const float (&c)[4], uint32_t half) {
   const bool odd = lane & 4;
   const float own = c[2 * half], next = c[2 * half + 1];
   float other = ptx::shuffleXor(odd ? own : next, 4);
-  return {lane / 8 * 2 + half * 8, lane % 4 * 2 + (odd ? 1 : 0),
-          odd ? other : own, odd ? next : other};
+  return {odd ? other : own, odd ? next : other};
 }
 
 /// Values of two tokens' elements that lie in lanes which differ in bit 3: the
@@ -33,7 +39,11 @@ GROK_DEVICE Neighbours neighbours(uint32_t lane, float a, float b) {
 
 /// Queries, keys and values; RoPE on the former two. Keys and values go to the
 /// cache as the decode kernel reads them.
-template <class Pass> struct QkvJob {
+template <class Pass>
+struct QkvJob : PromptTiles<Pass,
+                            (Pass::Model::kHeads + 2 * Pass::Model::kKvHeads) *
+                                Pass::Model::kHeadDim,
+                            Pass::Plan::kPlaceQkv> {
   using M = typename Pass::Model;
   using P = typename Pass::Plan;
   using Kv = KvElement<M, P>;
@@ -44,25 +54,23 @@ template <class Pass> struct QkvJob {
   /// A warp's rows belong to one head, so that pairs of them can be stored.
   static constexpr bool kPairs = kHeadDim % 16 == 0 && P::kPlanes == 1;
 
+  /// Of the lane's token: where element 0 of the head goes that each of its row
+  /// pairs belongs to, and the angle by which the pair turns.
+  struct Lookup {
+    uint8_t *head[2];
+    float cosine[2], sine[2];
+  };
+
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kInput);
   }
-  GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
-    return promptTiles(pass);
-  }
-  GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
-    ProductTile tile = promptTile(pass, i);
-    tile.places = pass.params.places + P::kPlaceQkv;
-    return tile;
-  }
 
-  /// Where element 0 of a head of a token goes.
-  GROK_DEVICE static uint8_t *headAddress(Pass &pass, uint32_t t,
-                                          uint32_t head) {
+  GROK_DEVICE static uint8_t *headAddress(Pass &pass,
+                                          const abi::PrefillToken &token,
+                                          uint32_t t, uint32_t head) {
     if (head < M::kHeads)
       return pass.template region<uint8_t>(PrefillRegion::kQuery) +
              (uint64_t(t) * M::kHeads + head) * kHeadDim * Kv::kBytes;
-    const abi::PrefillToken &token = pass.token(t);
     const uint32_t value = head < M::kHeads + M::kKvHeads ? 0 : 1;
     return kvBlockAddress(pass, pass.params.layer, token.row,
                           token.position / kKvPositions, value,
@@ -70,45 +78,84 @@ template <class Pass> struct QkvJob {
            token.position % kKvPositions * kHeadDim * Kv::kBytes;
   }
 
+  GROK_DEVICE static Lookup lookUp(Pass &pass, const ProductTile &tile,
+                                   uint32_t row, uint32_t column) {
+    Lookup found;
+    uint32_t t = column + tokenOfPair(pass.lane());
+    t = tile.begin + (t < tile.tokens ? t : 0);
+    const abi::PrefillToken token = pass.token(t);
+    const float *angles = (const float *)(pass.params.arena + P::kRopeOffset) +
+                          uint64_t(token.position) * kHeadDim;
+#pragma unroll
+    for (uint32_t half = 0; half < 2; ++half) {
+      // Warps whose rows are of one head compute its address once.
+      const uint32_t r = row + (kPairs ? 0 : rowOfPair(pass.lane(), half)),
+                     head = r / kHeadDim,
+                     j = (row + rowOfPair(pass.lane(), half)) % kHeadDim / 2;
+      found.head[half] =
+          kPairs && half ? found.head[0] : headAddress(pass, token, t, head);
+      if (head < M::kHeads + M::kKvHeads) {
+        found.cosine[half] = angles[2 * j];
+        found.sine[half] = angles[2 * j + 1];
+      }
+    }
+    return found;
+  }
+
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4]) {
+                                const float (&c)[4], const Lookup &found) {
+    const bool there = column + tokenOfPair(pass.lane()) < tile.tokens;
 #pragma unroll
     for (uint32_t half = 0; half < 2; ++half) {
       const RowPair pair = rowPair(pass.lane(), c, half);
-      const uint32_t r = row + pair.row, head = r / kHeadDim,
-                     j = r % kHeadDim / 2;
-      const bool there = column + pair.token < tile.tokens && r < kRows,
-                 turns = head < M::kHeads + M::kKvHeads;
-      const uint32_t t = there ? tile.begin + column + pair.token : tile.begin;
+      const uint32_t r = row + rowOfPair(pass.lane(), half),
+                     head = (kPairs ? row : r) / kHeadDim, j = r % kHeadDim / 2;
+      const bool turns = head < M::kHeads + M::kKvHeads;
       float first = pair.first, second = pair.second;
       if (turns) { // rows 2 j and 2 j + 1 are dimensions j and j + dh / 2
-        const float *angle =
-            (const float *)(pass.params.arena + P::kRopeOffset) +
-            (uint64_t(pass.token(t).position) * (kHeadDim / 2) + j) * 2;
-        const float cosine = angle[0], sine = angle[1];
-        first = ptx::fma(pair.first, cosine, -(pair.second * sine));
-        second = ptx::fma(pair.second, cosine, pair.first * sine);
+        first = ptx::fma(pair.first, found.cosine[half],
+                         -(pair.second * found.sine[half]));
+        second = ptx::fma(pair.second, found.cosine[half],
+                          pair.first * found.sine[half]);
       }
       if constexpr (kPairs) {
-        // The warp's rows are of one head: all lanes turn, or none.
         uint32_t d = 2 * j;
-        if (turns) {
+        if (turns) { // all lanes or none
           Neighbours n = neighbours(pass.lane(), first, second);
           first = n.first;
           second = n.second;
           d = pass.lane() & 8 ? j - 1 + kHeadDim / 2 : j;
         }
-        if (there)
-          *(uint32_t *)(headAddress(pass, t, head) + d * 2) =
-              uint32_t(to16<M::kBF16>(second)) << 16 | to16<M::kBF16>(first);
-      } else if (there) {
-        uint8_t *to = headAddress(pass, t, head);
+        if (there && r < kRows)
+          storeHalves(pass, found.head[half], head, d, first, second);
+      } else if (there && r < kRows) {
+        uint8_t *to = found.head[half];
         Kv::store(to + (turns ? j : 2 * j) * Kv::kBytes, first);
         Kv::store(to + (turns ? j + kHeadDim / 2 : 2 * j + 1) * Kv::kBytes,
                   second);
+        if (kQueryParts<M, P> == 2 && head < M::kHeads) {
+          storeRest(to + (turns ? j : 2 * j) * 2, first);
+          storeRest(to + (turns ? j + kHeadDim / 2 : 2 * j + 1) * 2, second);
+        }
       }
     }
+  }
+
+private:
+  GROK_DEVICE static float rest(float v) {
+    return v - from16<M::kBF16>(to16<M::kBF16>(v));
+  }
+  GROK_DEVICE static void storeRest(uint8_t *to, float v) {
+    *(uint16_t *)(to + queryPartBytes<Pass>()) = to16<M::kBF16>(rest(v));
+  }
+  GROK_DEVICE static void storeHalves(Pass &, uint8_t *to, uint32_t head,
+                                      uint32_t d, float first, float second) {
+    *(uint32_t *)(to + d * 2) = pack16<M::kBF16>(first, second);
+    if constexpr (kQueryParts<M, P> == 2)
+      if (head < M::kHeads)
+        *(uint32_t *)(to + queryPartBytes<Pass>() + d * 2) =
+            pack16<M::kBF16>(rest(first), rest(second));
   }
 };
 
@@ -126,48 +173,55 @@ GROK_DEVICE void storeSums(Pass &pass, const ProductTile &tile, float *out,
   }
 }
 
-template <class Pass> struct AttnOutJob {
+template <class Pass>
+struct AttnOutJob
+    : PromptTiles<Pass, Pass::Model::kHidden, Pass::Plan::kPlaceAttnOut> {
   using M = typename Pass::Model;
   static constexpr uint32_t kRows = M::kHidden, kK = Pass::kAttnWidth,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
+  using Lookup = NoLookup;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kAttn);
   }
-  GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
-    return promptTiles(pass);
-  }
-  GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
-    ProductTile tile = promptTile(pass, i);
-    tile.places = pass.params.places + Pass::Plan::kPlaceAttnOut;
-    return tile;
+  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
+                                   uint32_t) {
+    return {};
   }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4]) {
+                                const float (&c)[4], const Lookup &) {
     storeSums(pass, tile, pass.template region<float>(PrefillRegion::kOutput),
               kRows, row, column, c);
   }
 };
 
-/// gelu(gate) * up of a pair of rows, as an operand.
+/// GELU. The tanh form without a quotient of differences: z / (1 + e^(-2 u)).
+template <bool kErf> GROK_DEVICE float activation(float z) {
+  if constexpr (kErf)
+    return gelu<true>(z);
+  constexpr float kFactor = -2 * 0.797884583f * kLog2E;
+  float u = ptx::fma(0.044715f * z * z, z, z);
+  return z * ptx::reciprocalApprox(1 + ptx::exp2Approx(kFactor * u));
+}
+
+/// gelu(gate) * up of pairs of rows, as an operand.
 template <class Operand, bool kErf, class Pass>
 GROK_DEVICE void storeActivations(Pass &pass, const ProductTile &tile,
                                   Operand operand, uint32_t width, uint32_t row,
                                   uint32_t column, const float (&c)[4]) {
   float act[2]; // of f and of f + 4
-  uint32_t token = 0;
 #pragma unroll
   for (uint32_t half = 0; half < 2; ++half) {
     const RowPair pair = rowPair(pass.lane(), c, half);
-    token = column + pair.token;
     // Rows past the matrix are not what memory holds there, but zero.
-    act[half] = (row + pair.row) / 2 < width
-                    ? gelu<kErf>(pair.first) * pair.second
+    act[half] = (row + rowOfPair(pass.lane(), half)) / 2 < width
+                    ? activation<kErf>(pair.first) * pair.second
                     : 0.0f;
   }
-  const uint32_t f = row / 2 + pass.lane() / 8;
+  const uint32_t f = row / 2 + pass.lane() / 8,
+                 token = column + tokenOfPair(pass.lane());
   const Neighbours n = neighbours(pass.lane(), act[0], act[1]);
   if (token < tile.tokens)
     operand.store(tile.begin + token, pass.lane() & 8 ? f - 1 + 4 : f,
@@ -191,6 +245,7 @@ template <class Pass> struct GateUpJob {
   static constexpr uint32_t kRows = 2 * M::kExpertWidth, kK = M::kHidden,
                             kOperandStride = Pass::kSortedStride;
   static constexpr bool kLayered = true;
+  using Lookup = NoLookup;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kSorted);
@@ -201,9 +256,13 @@ template <class Pass> struct GateUpJob {
   GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
     return expertTile(pass, i, Pass::Plan::kPlaceGateUp);
   }
+  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
+                                   uint32_t) {
+    return {};
+  }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4]) {
+                                const float (&c)[4], const Lookup &) {
     storeActivations<typename Pass::Act, M::kGeluErf>(
         pass, tile, {pass.template region<uint8_t>(PrefillRegion::kAct)},
         M::kExpertWidth, row, column, c);
@@ -215,6 +274,7 @@ template <class Pass> struct DownJob {
   static constexpr uint32_t kRows = M::kHidden, kK = M::kExpertWidth,
                             kOperandStride = Pass::kSortedStride;
   static constexpr bool kLayered = true;
+  using Lookup = NoLookup;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kAct);
@@ -225,60 +285,62 @@ template <class Pass> struct DownJob {
   GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
     return expertTile(pass, i, Pass::Plan::kPlaceDown);
   }
+  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
+                                   uint32_t) {
+    return {};
+  }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4]) {
+                                const float (&c)[4], const Lookup &) {
     storeSums(pass, tile, pass.template region<float>(PrefillRegion::kOutput),
               kRows, row, column, c);
   }
 };
 
-template <class Pass> struct DenseGateUpJob {
+template <class Pass>
+struct DenseGateUpJob : PromptTiles<Pass, 2 * Pass::Model::kDenseWidth,
+                                    Pass::Plan::kPlaceDenseGateUp> {
   using M = typename Pass::Model;
   static constexpr uint32_t kRows = 2 * M::kDenseWidth, kK = M::kHidden,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
+  using Lookup = NoLookup;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kInput);
   }
-  GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
-    return promptTiles(pass);
-  }
-  GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
-    ProductTile tile = promptTile(pass, i);
-    tile.places = pass.params.places + Pass::Plan::kPlaceDenseGateUp;
-    return tile;
+  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
+                                   uint32_t) {
+    return {};
   }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4]) {
+                                const float (&c)[4], const Lookup &) {
     storeActivations<typename Pass::DenseAct, M::kGeluErf>(
         pass, tile, {pass.template region<uint8_t>(PrefillRegion::kDenseAct)},
         M::kDenseWidth, row, column, c);
   }
 };
 
-template <class Pass> struct DenseDownJob {
+template <class Pass>
+struct DenseDownJob
+    : PromptTiles<Pass, Pass::Model::kHidden, Pass::Plan::kPlaceDenseDown> {
   using M = typename Pass::Model;
   static constexpr uint32_t kRows = M::kHidden, kK = M::kDenseWidth,
                             kOperandStride = Pass::kStride;
   static constexpr bool kLayered = true;
+  using Lookup = NoLookup;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kDenseAct);
   }
-  GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
-    return promptTiles(pass);
-  }
-  GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
-    ProductTile tile = promptTile(pass, i);
-    tile.places = pass.params.places + Pass::Plan::kPlaceDenseDown;
-    return tile;
+  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
+                                   uint32_t) {
+    return {};
   }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4]) {
+                                const float (&c)[4], const Lookup &) {
     storeSums(pass, tile,
               pass.template region<float>(PrefillRegion::kDenseOutput), kRows,
               row, column, c);
@@ -291,6 +353,7 @@ template <class Pass> struct HeadJob {
   static constexpr uint32_t kRows = M::kVocab, kK = M::kHidden,
                             kOperandStride = kPanelTokens;
   static constexpr bool kLayered = false;
+  using Lookup = NoLookup;
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(PrefillRegion::kHead);
@@ -300,9 +363,13 @@ template <class Pass> struct HeadJob {
     return {pass.params.places + Pass::Plan::kPlaceHead, 0, 0,
             pass.params.headCount, 0};
   }
+  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
+                                   uint32_t) {
+    return {};
+  }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4]) {
+                                const float (&c)[4], const Lookup &) {
     float logits[4];
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i)

@@ -29,6 +29,15 @@ enum class PrefillRegion : uint32_t {
   kHead
 };
 
+/// Two values as to16 rounds them, `low` in the lower half.
+template <bool BF16> GROK_DEVICE uint32_t pack16(float low, float high) {
+  if constexpr (!BF16) {
+    low = ptx::clamp(low, 65504.0f);
+    high = ptx::clamp(high, 65504.0f);
+  }
+  return ptx::packHalves<BF16>(low, high);
+}
+
 inline constexpr uint32_t kNoPlace = ~0u; // of a token of a dropped expert
 
 /// {count, 0, 0, 0} or a tile of tokens of one expert.
@@ -73,35 +82,27 @@ struct PanelOperand {
   GROK_DEVICE void store(uint32_t token, uint32_t k,
                          const float (&v)[kCount]) const {
     uint8_t *to = data + operandOffset(kStride, token, k);
-    float rest[kCount];
+    storeRounded(to, v);
+    if constexpr (P::kPlanes == 2) {
+      float rest[kCount];
 #pragma unroll
-    for (uint32_t plane = 0; plane < P::kPlanes; ++plane) {
-      uint16_t half[kCount];
-#pragma unroll
-      for (uint32_t i = 0; i < kCount; ++i) {
-        float x = plane ? rest[i] : v[i];
-        half[i] = to16<M::kBF16>(x);
-        rest[i] = x - from16<M::kBF16>(half[i]);
-      }
-      storeHalves(to + plane * kPlaneBytes, half);
+      for (uint32_t i = 0; i < kCount; ++i)
+        rest[i] = v[i] - from16<M::kBF16>(to16<M::kBF16>(v[i]));
+      storeRounded(to + kPlaneBytes, rest);
     }
   }
 
 private:
   template <uint32_t kCount>
-  GROK_DEVICE static void storeHalves(uint8_t *to,
-                                      const uint16_t (&half)[kCount]) {
+  GROK_DEVICE static void storeRounded(uint8_t *to, const float (&v)[kCount]) {
     static_assert(kCount == 1 || kCount == 2 || kCount == 4);
-    if constexpr (kCount == 1) {
-      *(uint16_t *)to = half[0];
-    } else {
-      uint32_t low = uint32_t(half[1]) << 16 | half[0];
-      if constexpr (kCount == 2)
-        *(uint32_t *)to = low;
-      else
-        *(uint64_t *)to =
-            uint64_t(uint32_t(half[3]) << 16 | half[2]) << 32 | low;
-    }
+    if constexpr (kCount == 1)
+      *(uint16_t *)to = to16<M::kBF16>(v[0]);
+    else if constexpr (kCount == 2)
+      *(uint32_t *)to = pack16<M::kBF16>(v[0], v[1]);
+    else
+      *(uint64_t *)to = uint64_t(pack16<M::kBF16>(v[2], v[3])) << 32 |
+                        pack16<M::kBF16>(v[0], v[1]);
   }
 };
 
@@ -141,6 +142,17 @@ template <class M, class P> struct Pass {
     return (float *)shared() + i * (kTokenThreads / 32);
   }
 };
+
+inline constexpr float kLog2E = 1.44269504f;
+
+/// 16-bit parts of a query that the scores' product takes: bf16 alone would
+/// cost more of a large score than the keys' rounding does.
+template <class M, class P>
+inline constexpr uint32_t kQueryParts = M::kBF16 && P::kPlanes == 1 ? 2 : 1;
+/// Bytes from a query's first part to its second.
+template <class Pass> GROK_DEVICE constexpr uint64_t queryPartBytes() {
+  return uint64_t(Pass::Plan::kTokens) * Pass::kAttnWidth * 2;
+}
 
 /// Sum of a value over a block of kTokenThreads, in every thread; the order of
 /// the sum depends on nothing. `parts` is a word a warp that no one reads any

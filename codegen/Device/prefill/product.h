@@ -26,8 +26,9 @@ struct ProductTile {
 /// `Job` has
 ///   kRows, kK: of the matrix; operand(pass): X's bytes; kOperandStride;
 ///   tokenTiles(pass): how many; tile(pass, i): the i-th of them, with its
-///   matrix; store(pass, tile, row, token, c): the warp's 16 x 8 sums from that
-///   row of the matrix and that token of X on, in the order of m16n8k16.
+///   matrix; store(pass, tile, row, token, c, lookup): the warp's 16 x 8 sums
+///   from that row of the matrix and that token of X on, in the order of
+///   m16n8k16, with what lookUp(pass, tile, row, token) found for them.
 template <class Pass, class Job> struct Product {
   using Model = typename Pass::Model;
   using Plan = typename Pass::Plan;
@@ -344,18 +345,32 @@ template <class Pass, class Job> struct Product {
     const uint32_t columns = multiplyPanels<kColumnStep>(sums, tile.tokens),
                    first = warpGroup(columns);
     settle(sums);
+    // What a job looks up for its outputs is looked up for several groups at a
+    // time: between their stores it would be waited for one by one.
+    constexpr uint32_t kTogether = kWide ? 8 : 2;
 #pragma unroll
-    for (uint32_t h = 0; h < kRowParts; ++h)
+    for (uint32_t h = 0; h < kRowParts; ++h) {
+      const uint32_t row = (tile.rowTile + warpTile() + h * 2) * kTileRows;
 #pragma unroll
-      for (uint32_t j = 0; j < kGroups; ++j) {
-        const float c[4] = {sums[h][4 * j], sums[h][4 * j + 1],
-                            sums[h][4 * j + 2], sums[h][4 * j + 3]};
-        if (uint32_t column = (first + j) * 8;
-            column < tile.tokens && (kWide || j < columns / 16))
-          Job::store(pass, tile,
-                     (tile.rowTile + warpTile() + h * 2) * kTileRows, column,
-                     c);
+      for (uint32_t j0 = 0; j0 < kGroups; j0 += kTogether) {
+        auto there = [&](uint32_t j) {
+          return (first + j) * 8 < tile.tokens && (kWide || j < columns / 16);
+        };
+        typename Job::Lookup lookup[kTogether];
+#pragma unroll
+        for (uint32_t j = 0; j < kTogether; ++j)
+          if (there(j0 + j))
+            lookup[j] = Job::lookUp(pass, tile, row, (first + j0 + j) * 8);
+#pragma unroll
+        for (uint32_t j = 0; j < kTogether; ++j) {
+          const uint32_t at = 4 * (j0 + j);
+          const float c[4] = {sums[h][at], sums[h][at + 1], sums[h][at + 2],
+                              sums[h][at + 3]};
+          if (there(j0 + j))
+            Job::store(pass, tile, row, (first + j0 + j) * 8, c, lookup[j]);
+        }
       }
+    }
   }
 
   /// Multiplies what the stages hold `steps` times; the sums are used, as far
@@ -397,16 +412,43 @@ template <class Pass, class Job> struct Product {
   }
 };
 
-/// The i-th tile of the tokens in the order of the prompt.
-template <class Pass>
-GROK_DEVICE ProductTile promptTile(Pass &pass, uint32_t i) {
-  constexpr uint32_t kTokens = Pass::Plan::kTileTokens;
-  uint32_t left = pass.params.tokens - i * kTokens;
-  return {nullptr, 0, i * kTokens, left < kTokens ? left : kTokens, 0};
+/// Nothing to look up.
+struct NoLookup {};
+
+/// Tokens of a tile of a product over the prompt's tokens: the width with which
+/// the blocks, each of which takes its share of the tiles, load the fewest
+/// operand rows. Outputs don't depend on it.
+template <uint32_t kRowBlocks, class Pass>
+GROK_DEVICE uint32_t promptTileTokens(Pass &pass) {
+  uint32_t best = Pass::Plan::kTileTokens, least = ~0u;
+#pragma unroll
+  for (uint32_t width = Pass::Plan::kTileTokens; width >= 32; width /= 2) {
+    uint32_t tiles = (pass.params.tokens + width - 1) / width * kRowBlocks,
+             rows = (tiles + ptx::nctaid() - 1) / ptx::nctaid() *
+                    (kTileHeight + width);
+    if (rows < least) {
+      best = width;
+      least = rows;
+    }
+  }
+  return best;
 }
-template <class Pass> GROK_DEVICE uint32_t promptTiles(Pass &pass) {
-  return (pass.params.tokens + Pass::Plan::kTileTokens - 1) /
-         Pass::Plan::kTileTokens;
-}
+
+/// Part of a job: the tokens of a pass in their order, `kFirstPlace` being the
+/// place of the matrix.
+template <class Pass, uint32_t kRows, uint32_t kFirstPlace> struct PromptTiles {
+  static constexpr uint32_t kRowBlocks =
+      (kRows + kTileHeight - 1) / kTileHeight;
+  GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
+    const uint32_t width = promptTileTokens<kRowBlocks>(pass);
+    return (pass.params.tokens + width - 1) / width;
+  }
+  GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
+    const uint32_t width = promptTileTokens<kRowBlocks>(pass),
+                   left = pass.params.tokens - i * width;
+    return {pass.params.places + kFirstPlace, 0, i * width,
+            left < width ? left : width, 0};
+  }
+};
 
 } // namespace grok::device

@@ -211,13 +211,14 @@ GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
     for (uint32_t e = 0; e < kExperts; ++e) {
       begins[e] = begin;
       const uint32_t total = totals[e];
-      for (uint32_t at = 0; at < total; at += P::kTileTokens) {
-        uint32_t left = total - at;
-        tiles[++used] = {e, begin + at,
-                         left < P::kTileTokens ? left : P::kTileTokens, 0};
-      }
+      for (uint32_t at = 0; at + P::kTileTokens <= total; at += P::kTileTokens)
+        tiles[++used] = {e, begin + at, P::kTileTokens, 0};
       begin += (total + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
     }
+    // What is left over comes last: the blocks' shares of it even out.
+    for (uint32_t e = 0; e < kExperts; ++e)
+      if (uint32_t left = totals[e] % P::kTileTokens)
+        tiles[++used] = {e, begins[e] + totals[e] - left, left, 0};
     tiles[0] = {used, 0, 0, 0};
   }
   ptx::barSync(0, kGroupThreads);

@@ -54,6 +54,26 @@ GROK_DEVICE uint32_t matchAny(uint32_t members, uint32_t value) {
   return r;
 }
 
+/// Two values rounded to 16 bits, `low` in the lower half. f16 overflows to
+/// infinity.
+template <bool BF16> GROK_DEVICE uint32_t packHalves(float low, float high) {
+  uint32_t r;
+  if constexpr (BF16)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+
+/// v, but not beyond +-limit; NaN stays.
+GROK_DEVICE float clamp(float v, float limit) {
+  float r;
+  asm("{\n.reg .f32 t;\nmin.NaN.f32 t, %1, %2;\nmax.NaN.f32 %0, t, %3;\n}"
+      : "=f"(r)
+      : "f"(v), "f"(limit), "f"(-limit));
+  return r;
+}
+
 /// 1 / v, relative error 2^-23.
 GROK_DEVICE float reciprocalApprox(float v) {
   float r;
