@@ -95,8 +95,10 @@ struct QkvJob : PromptTiles<Pass,
       found.head[half] =
           kPairs && half ? found.head[0] : headAddress(pass, token, t, head);
       if (head < M::kHeads + M::kKvHeads) {
-        found.cosine[half] = angles[2 * j];
-        found.sine[half] = angles[2 * j + 1];
+        typedef float F2 __attribute__((ext_vector_type(2)));
+        F2 angle = *(const F2 *)(angles + 2 * j);
+        found.cosine[half] = angle.x;
+        found.sine[half] = angle.y;
       }
     }
     return found;
@@ -106,56 +108,86 @@ struct QkvJob : PromptTiles<Pass,
                                 uint32_t row, uint32_t column,
                                 const float (&c)[4], const Lookup &found) {
     const bool there = column + tokenOfPair(pass.lane()) < tile.tokens;
+    RowPair pairs[2];
 #pragma unroll
     for (uint32_t half = 0; half < 2; ++half) {
-      const RowPair pair = rowPair(pass.lane(), c, half);
-      const uint32_t r = row + rowOfPair(pass.lane(), half),
-                     head = (kPairs ? row : r) / kHeadDim, j = r % kHeadDim / 2;
-      const bool turns = head < M::kHeads + M::kKvHeads;
-      float first = pair.first, second = pair.second;
-      if (turns) { // rows 2 j and 2 j + 1 are dimensions j and j + dh / 2
-        first = ptx::fma(pair.first, found.cosine[half],
-                         -(pair.second * found.sine[half]));
-        second = ptx::fma(pair.second, found.cosine[half],
-                          pair.first * found.sine[half]);
-      }
-      if constexpr (kPairs) {
-        uint32_t d = 2 * j;
-        if (turns) { // all lanes or none
-          Neighbours n = neighbours(pass.lane(), first, second);
-          first = n.first;
-          second = n.second;
-          d = pass.lane() & 8 ? j - 1 + kHeadDim / 2 : j;
+      pairs[half] = rowPair(pass.lane(), c, half);
+      const uint32_t r = kPairs ? row : row + rowOfPair(pass.lane(), half);
+      if (turns(r / kHeadDim)) // rows 2 j and 2 j + 1 are j and j + dh / 2
+        pairs[half] = {ptx::fma(pairs[half].first, found.cosine[half],
+                                -(pairs[half].second * found.sine[half])),
+                       ptx::fma(pairs[half].second, found.cosine[half],
+                                pairs[half].first * found.sine[half])};
+    }
+    if constexpr (kPairs) {
+      // All lanes turn, or none; matrices end with whole heads.
+      const bool turning = turns(row / kHeadDim);
+      const uint32_t upper = pass.lane() >> 3 & 1;
+      if (turning)
+#pragma unroll
+        for (uint32_t half = 0; half < 2; ++half) {
+          // The lower lane of two keeps dimensions j and j + 1, the upper one
+          // those half a head further.
+          Neighbours n =
+              neighbours(pass.lane(), pairs[half].first, pairs[half].second);
+          pairs[half] = {n.first, n.second};
         }
-        if (there && r < kRows)
-          storeHalves(pass, found.head[half], head, d, first, second);
-      } else if (there && r < kRows) {
+      const uint32_t base = row % kHeadDim,
+                     d = turning ? base / 2 + (pass.lane() >> 4) * 4 +
+                                       upper * (kHeadDim / 2)
+                                 : base + upper * 8 + (pass.lane() >> 4) * 4;
+      const bool stores = there && row < kRows;
+      storeFour(found.head[0] + d * 2, turning, stores, pass.lane(),
+                pack16<M::kBF16>(pairs[0].first, pairs[0].second),
+                pack16<M::kBF16>(pairs[1].first, pairs[1].second));
+      if constexpr (kQueryParts<M, P> == 2)
+        storeFour(
+            found.head[0] + queryPartBytes<Pass>() + d * 2, turning,
+            stores && row / kHeadDim < M::kHeads, pass.lane(),
+            pack16<M::kBF16>(rest(pairs[0].first), rest(pairs[0].second)),
+            pack16<M::kBF16>(rest(pairs[1].first), rest(pairs[1].second)));
+    } else {
+#pragma unroll
+      for (uint32_t half = 0; half < 2; ++half) {
+        const uint32_t r = row + rowOfPair(pass.lane(), half),
+                       head = r / kHeadDim, j = r % kHeadDim / 2,
+                       d = turns(head) ? j : 2 * j,
+                       next = turns(head) ? j + kHeadDim / 2 : 2 * j + 1;
+        if (!there || r >= kRows)
+          continue;
         uint8_t *to = found.head[half];
-        Kv::store(to + (turns ? j : 2 * j) * Kv::kBytes, first);
-        Kv::store(to + (turns ? j + kHeadDim / 2 : 2 * j + 1) * Kv::kBytes,
-                  second);
+        Kv::store(to + d * Kv::kBytes, pairs[half].first);
+        Kv::store(to + next * Kv::kBytes, pairs[half].second);
         if (kQueryParts<M, P> == 2 && head < M::kHeads) {
-          storeRest(to + (turns ? j : 2 * j) * 2, first);
-          storeRest(to + (turns ? j + kHeadDim / 2 : 2 * j + 1) * 2, second);
+          to += queryPartBytes<Pass>();
+          *(uint16_t *)(to + d * 2) = to16<M::kBF16>(rest(pairs[half].first));
+          *(uint16_t *)(to + next * 2) =
+              to16<M::kBF16>(rest(pairs[half].second));
         }
       }
     }
   }
 
 private:
+  /// Whether a head is one of the queries or keys.
+  GROK_DEVICE static bool turns(uint32_t head) {
+    return head < M::kHeads + M::kKvHeads;
+  }
   GROK_DEVICE static float rest(float v) {
     return v - from16<M::kBF16>(to16<M::kBF16>(v));
   }
-  GROK_DEVICE static void storeRest(uint8_t *to, float v) {
-    *(uint16_t *)(to + queryPartBytes<Pass>()) = to16<M::kBF16>(rest(v));
-  }
-  GROK_DEVICE static void storeHalves(Pass &, uint8_t *to, uint32_t head,
-                                      uint32_t d, float first, float second) {
-    *(uint32_t *)(to + d * 2) = pack16<M::kBF16>(first, second);
-    if constexpr (kQueryParts<M, P> == 2)
-      if (head < M::kHeads)
-        *(uint32_t *)(to + queryPartBytes<Pass>() + d * 2) =
-            pack16<M::kBF16>(rest(first), rest(second));
+  /// Two pairs of 16-bit values of a lane, of the upper and the lower 8 rows,
+  /// to four that lie side by side: lanes that differ in bit 4 (turned rows) or
+  /// bit 3 exchange one of them.
+  GROK_DEVICE static void storeFour(uint8_t *to, bool turning, bool stores,
+                                    uint32_t lane, uint32_t upper,
+                                    uint32_t lower) {
+    const uint32_t bit = turning ? 16 : 8;
+    const bool second = lane & bit;
+    uint32_t other = ptx::shuffleXor(second ? upper : lower, bit);
+    uint32_t low = second ? other : upper, high = second ? lower : other;
+    if (stores)
+      *(uint64_t *)to = uint64_t(high) << 32 | low;
   }
 };
 

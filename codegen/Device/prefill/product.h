@@ -1,6 +1,8 @@
 // Y = W X for many tokens: a tile of the output is kTileHeight rows of W by up
 // to Plan::kTileTokens tokens. One warp loads both operands, panel by panel of
-// 64 k, into stages in shared memory; eight warps multiply. W's fragments are
+// 64 k, into stages in shared memory; eight warps multiply. On sm_90
+// two blocks form a team for two tiles above each other: each loads half of
+// their common tokens, for both. W's fragments are
 // read as they lie in the blob and are the products' register operand: two
 // tiles of 8 rows are the 16 x 16 operand of m16n8k16, for two steps of 16.
 //
@@ -10,6 +12,7 @@
 #pragma once
 
 #include "codegen/Device/prefill/pass.h"
+#include "codegen/Device/ptx/cluster.h"
 #include "codegen/Device/ptx/wgmma.h"
 
 namespace grok::device {
@@ -46,11 +49,14 @@ template <class Pass, class Job> struct Product {
   static constexpr uint64_t kOperandPlane =
       operandBytes(Job::kOperandStride, Job::kK, 1);
   static constexpr bool kWide = Plan::kSm >= 90; // warpgroups multiply
+  static constexpr uint32_t kTeam = productTeam(Plan::kSm);
+  static constexpr uint32_t kRowGroups = (kRowBlocks + kTeam - 1) / kTeam;
   /// By how many tokens the computed part of a tile grows.
   static constexpr uint32_t kColumnStep = 32;
 
   Pass &pass;
   uint32_t base; // shared address of stage 0
+  uint32_t rank; // in the team
   uint32_t stage = 0, parity = 0;
 
   GROK_DEVICE uint32_t full(uint32_t s) const {
@@ -80,26 +86,37 @@ template <class Pass, class Job> struct Product {
   GROK_DEVICE static Product of(Pass &pass) {
     uint32_t address = uint32_t((__UINTPTR_TYPE__)grokShared);
     Product product{pass,
-                    (address + kStageAlign - 1) / kStageAlign * kStageAlign};
+                    (address + kStageAlign - 1) / kStageAlign * kStageAlign,
+                    kTeam > 1 ? ptx::clusterRank() : 0};
     if (pass.tid == 0) {
       for (uint32_t s = 0; s < kStages; ++s) {
         ptx::mbarrierInit(product.full(s), kWide ? 1 : 32);
-        ptx::mbarrierInit(product.empty(s), kProductWarps);
+        ptx::mbarrierInit(product.empty(s), kProductWarps * kTeam);
       }
       if constexpr (kWide)
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    ptx::barSync(0, productThreads(Plan::kSm));
+    product.sync();
     return product;
+  }
+
+  /// Among all threads of the team.
+  GROK_DEVICE static void sync() {
+    if constexpr (kTeam > 1)
+      ptx::clusterSync();
+    else
+      ptx::barSync(0, productThreads(Plan::kSm));
   }
 
   /// Calls use(tile) for the block's tiles: row blocks of one tile of tokens
   /// follow one another, so that blocks that run together share them.
   template <class Use> GROK_DEVICE void forEachTile(Use use) const {
-    const uint32_t count = Job::tokenTiles(pass) * kRowBlocks;
-    for (uint32_t i = ptx::ctaid(); i < count; i += ptx::nctaid()) {
-      ProductTile tile = Job::tile(pass, i / kRowBlocks);
-      tile.rowTile = i % kRowBlocks * kTileHeightTiles;
+    const uint32_t count = Job::tokenTiles(pass) * kRowGroups;
+    for (uint32_t i = ptx::ctaid() / kTeam; i < count;
+         i += ptx::nctaid() / kTeam) {
+      ProductTile tile = Job::tile(pass, i / kRowGroups);
+      // The last one may lie beyond the matrix; the block helps its partner.
+      tile.rowTile = (i % kRowGroups * kTeam + rank) * kTileHeightTiles;
       use(tile);
     }
   }
@@ -140,7 +157,7 @@ template <class Pass, class Job> struct Product {
           (tile.tokens + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
       const uint8_t *from = operand + uint64_t(tile.begin) * kPanelBytes;
       const RowTile mine = rowTile(tile, pass.lane());
-      uint32_t rows = kRowTiles - tile.rowTile;
+      uint32_t rows = tile.rowTile < kRowTiles ? kRowTiles - tile.rowTile : 0;
       rows = rows < kTileHeightTiles ? rows : kTileHeightTiles;
 #pragma unroll 1
       for (uint32_t panel = 0; panel < kPanels; ++panel) {
@@ -167,10 +184,14 @@ template <class Pass, class Job> struct Product {
     if (mine.there)
       ptx::bulkCopy(weights(stage) + lane * 2 * kFragmentBytes,
                     mine.panel(panel), bytes, full(stage));
-    else if (lane >= 32 - kPlanes)
-      ptx::bulkCopy(tokens(stage) + (31 - lane) * kPlaneBytes,
-                    x + (31 - lane) * kOperandPlane, columns * kPanelBytes,
-                    full(stage));
+    const uint32_t half = (columns / 2 + kPanelTokens - 1) / kPanelTokens *
+                          kPanelTokens,
+                   first = rank * half, count = rank ? columns - half : half;
+    if (lane >= 32 - kPlanes && count > 0)
+      ptx::clusterCopy(tokens(stage) + (31 - lane) * kPlaneBytes +
+                           first * kPanelBytes,
+                       x + (31 - lane) * kOperandPlane + first * kPanelBytes,
+                       count * kPanelBytes, full(stage), (1 << kTeam) - 1);
     ptx::warpSync();
   }
 
@@ -191,14 +212,6 @@ template <class Pass, class Job> struct Product {
         ptx::copyAsync16(tokens(stage) + plane * kPlaneBytes + at,
                          x + plane * kOperandPlane + at);
     ptx::copyAsyncArrive(full(stage));
-  }
-
-  /// Shared memory is not written after the block has gone.
-  GROK_DEVICE void drain() {
-    for (uint32_t s = 0; s < kStages; ++s) {
-      await(empty(stage), parity ^ 1);
-      advance();
-    }
   }
 
   // --- The multiplying warps.
@@ -228,8 +241,12 @@ template <class Pass, class Job> struct Product {
 
   GROK_DEVICE void release() {
     ptx::warpSync();
-    if (pass.lane() == 0)
-      ptx::mbarrierArrive(empty(stage));
+    if (pass.lane() < kTeam) {
+      if constexpr (kTeam > 1) // both of the team write to the stage
+        ptx::clusterArrive(ptx::clusterAddress(empty(stage), pass.lane()));
+      else
+        ptx::mbarrierArrive(empty(stage));
+    }
     advance();
   }
 
@@ -345,6 +362,8 @@ template <class Pass, class Job> struct Product {
     const uint32_t columns = multiplyPanels<kColumnStep>(sums, tile.tokens),
                    first = warpGroup(columns);
     settle(sums);
+    if (tile.rowTile >= kRowTiles)
+      return;
     // What a job looks up for its outputs is looked up for several groups at a
     // time: between their stores it would be waited for one by one.
     constexpr uint32_t kTogether = kWide ? 8 : 2;
@@ -399,16 +418,16 @@ template <class Pass, class Job> struct Product {
     if (pass.warp() >= kProductWarps) {
       if constexpr (kWide)
         ptx::releaseRegisters<kLoadRegisters>();
-      if (pass.warp() == kProductWarps) {
+      if (pass.warp() == kProductWarps)
         product.load();
-        product.drain();
-      }
     } else {
       if constexpr (kWide)
         ptx::claimRegisters<kMultiplyRegisters>();
       product.forEachTile(
           [&](const ProductTile &tile) { product.multiply(tile); });
     }
+    if constexpr (kTeam > 1) // the partner still arrives on barriers here
+      sync();
   }
 };
 
