@@ -216,7 +216,9 @@ template <class Pass, class Job> struct Product {
 
   // --- The multiplying warps.
 
-  /// 16 rows of a panel of W: {rows 0 to 7, rows 8 to 15} of each step of 32.
+  /// 16 rows of a panel of W (in a last panel of one step the second one is
+  /// whatever the stage held, and is not used): {rows 0 to 7, rows 8 to 15} of
+  /// each step of 32.
   struct Fragments {
     ptx::U4 upper[2], lower[2];
 
@@ -265,21 +267,27 @@ template <class Pass, class Job> struct Product {
     return kWide ? 0 : pass.warp() % 2 * (columns / 16);
   }
 
+  /// Starts sums += W X of the panel in stage s, or of the first half of it, by
+  /// warpgroups; W's fragments are those of the warp.
+  template <uint32_t kColumns, bool kWhole>
+  GROK_DEVICE void start(Sums &sums, const Fragments &w, uint32_t s) {
+    const uint64_t x = ptx::wgmmaOperand(tokens(s));
+    ptx::wgmmaFence();
+#pragma unroll
+    for (uint32_t i = 0; i < (kWhole ? 4 : 2); ++i)
+#pragma unroll
+      for (uint32_t plane = 0; plane < kPlanes; ++plane)
+        ptx::wgmma<Model::kBF16, kColumns>(
+            sums[0], w.operand(i), x + ((plane * kPlaneBytes + i * 32) >> 4));
+    ptx::wgmmaCommit();
+  }
+
   /// sums += W X of the panel in stage s, or of the first half of it.
   template <uint32_t kColumns, bool kWhole>
   GROK_DEVICE void accumulate(Sums &sums, uint32_t s) {
     constexpr uint32_t kParts = kWhole ? 4 : 2; // steps of 16
     if constexpr (kWide) {
-      const Fragments w = fragments<kWhole>(s, warpTile());
-      const uint64_t x = ptx::wgmmaOperand(tokens(s));
-      ptx::wgmmaFence();
-#pragma unroll
-      for (uint32_t i = 0; i < kParts; ++i)
-#pragma unroll
-        for (uint32_t plane = 0; plane < kPlanes; ++plane)
-          ptx::wgmma<Model::kBF16, kColumns>(
-              sums[0], w.operand(i), x + ((plane * kPlaneBytes + i * 32) >> 4));
-      ptx::wgmmaCommit();
+      start<kColumns, kWhole>(sums, fragments<kWhole>(s, warpTile()), s);
       ptx::wgmmaWait();
     } else {
       const uint32_t lane = pass.lane();
@@ -335,13 +343,7 @@ template <class Pass, class Job> struct Product {
         ptx::settled(sum);
   }
 
-  /// Multiplies all panels with the fewest columns, kColumns or a few steps
-  /// more, that hold `count` tokens. How many those are.
-  template <uint32_t kColumns>
-  GROK_DEVICE uint32_t multiplyPanels(Sums &sums, uint32_t count) {
-    if constexpr (kColumns < Plan::kTileTokens)
-      if (count > kColumns)
-        return multiplyPanels<kColumns + kColumnStep>(sums, count);
+  template <uint32_t kColumns> GROK_DEVICE void multiplyNarrow(Sums &sums) {
 #pragma unroll 1
     for (uint32_t panel = 0; panel < kSteps / 2; ++panel) {
       await(full(stage), parity);
@@ -353,6 +355,44 @@ template <class Pass, class Job> struct Product {
       accumulate<kColumns, false>(sums, stage);
       release();
     }
+  }
+
+  /// The next panel's fragments are loaded while this one is multiplied.
+  template <uint32_t kColumns> GROK_DEVICE void multiplyWide(Sums &sums) {
+    await(full(stage), parity);
+    Fragments w = fragments<true>(stage, warpTile());
+#pragma unroll 1
+    for (uint32_t panel = 0; panel < kSteps / 2; ++panel) {
+      start<kColumns, true>(sums, w, stage);
+      Fragments next = w;
+      if (panel + 1 < kPanels) {
+        const bool wraps = stage + 1 == kStages;
+        const uint32_t s = wraps ? 0 : stage + 1;
+        await(full(s), wraps ? parity ^ 1 : parity);
+        next = fragments<true>(s, warpTile());
+      }
+      ptx::wgmmaWait();
+      release();
+      w = next;
+    }
+    if constexpr (kSteps % 2 != 0) {
+      start<kColumns, false>(sums, w, stage);
+      ptx::wgmmaWait();
+      release();
+    }
+  }
+
+  /// Multiplies all panels with the fewest columns, kColumns or a few steps
+  /// more, that hold `count` tokens. How many those are.
+  template <uint32_t kColumns>
+  GROK_DEVICE uint32_t multiplyPanels(Sums &sums, uint32_t count) {
+    if constexpr (kColumns < Plan::kTileTokens)
+      if (count > kColumns)
+        return multiplyPanels<kColumns + kColumnStep>(sums, count);
+    if constexpr (kWide)
+      multiplyWide<kColumns>(sums);
+    else
+      multiplyNarrow<kColumns>(sums);
     return kColumns;
   }
 
@@ -365,7 +405,8 @@ template <class Pass, class Job> struct Product {
     if (tile.rowTile >= kRowTiles)
       return;
     // What a job looks up for its outputs is looked up for several groups at a
-    // time: between their stores it would be waited for one by one.
+    // time, those without a token too: behind a branch or between the stores it
+    // would be waited for one by one.
     constexpr uint32_t kTogether = kWide ? 8 : 2;
 #pragma unroll
     for (uint32_t h = 0; h < kRowParts; ++h) {
@@ -378,8 +419,7 @@ template <class Pass, class Job> struct Product {
         typename Job::Lookup lookup[kTogether];
 #pragma unroll
         for (uint32_t j = 0; j < kTogether; ++j)
-          if (there(j0 + j))
-            lookup[j] = Job::lookUp(pass, tile, row, (first + j0 + j) * 8);
+          lookup[j] = Job::lookUp(pass, tile, row, (first + j0 + j) * 8);
 #pragma unroll
         for (uint32_t j = 0; j < kTogether; ++j) {
           const uint32_t at = 4 * (j0 + j);

@@ -30,12 +30,12 @@ GROK_DEVICE uint32_t clusterAddress(uint32_t shared, uint32_t rank) {
   return r;
 }
 
-/// An arrival on a barrier of any block of the cluster.
+/// An arrival on a barrier of any block of the cluster. It orders nothing but
+/// what this thread has read of its own block's shared memory: more would wait
+/// for traffic in flight.
 GROK_DEVICE void clusterArrive(uint32_t barrier) {
-  asm volatile(
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-          barrier)
-      : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier)
+               : "memory");
 }
 
 /// One thread copies `bytes` (a multiple of 16) from global memory to the same
