@@ -50,9 +50,6 @@ bool setBounds(llvm::Module &module, const KernelBounds &kernel) {
   function->addFnAttr("nvvm.minctasm", std::to_string(kernel.minBlocksPerSm));
   if (kernel.maxRegisters)
     function->addFnAttr("nvvm.maxnreg", std::to_string(kernel.maxRegisters));
-  if (kernel.clusterBlocks)
-    function->addFnAttr("nvvm.cluster_dim",
-                        std::to_string(kernel.clusterBlocks));
   for (llvm::Argument &argument : function->args())
     if (argument.hasByValAttr())
       argument.addAttr(

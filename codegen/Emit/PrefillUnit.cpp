@@ -155,14 +155,10 @@ absl::StatusOr<std::string> emitPrefillPtx(const ModelConfig &model,
   if (!source.ok())
     return source.status();
   std::vector<codegen::KernelBounds> bounds;
-  const uint32_t team = productTeam(target.sm);
-  for (const Kernel &kernel : kernelsOf(model, plan, target.sm)) {
-    const bool product = kernel.threads == productThreads(target.sm);
+  for (const Kernel &kernel : kernelsOf(model, plan, target.sm))
     bounds.push_back({.name = nameOf(kernel),
                       .threads = kernel.threads,
-                      .maxRegisters = kernel.registers,
-                      .clusterBlocks = product && team > 1 ? team : 0});
-  }
+                      .maxRegisters = kernel.registers});
   return codegen::compileToPtx(*source, {target.arch, target.ptxVersion},
                                bounds);
 }

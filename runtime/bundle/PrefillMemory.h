@@ -47,8 +47,6 @@ inline constexpr uint32_t kProductWarps = 8;
 constexpr uint32_t productThreads(uint32_t sm) {
   return (kProductWarps + (sm >= 90 ? 4 : 1)) * 32;
 }
-/// Blocks that share the tokens of their tiles: a cluster.
-constexpr uint32_t productTeam(uint32_t sm) { return sm >= 90 ? 2 : 1; }
 /// Registers of a thread at the start: a quarter of the SM has 16384, for at
 /// most three of the block's warps.
 inline constexpr uint32_t kProductRegisters = 168;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/PrefillMemory.h"
 
 #define RETURN_IF_ERROR(expression)                                            \
   if (absl::Status status_ = (expression); !status_.ok())                      \
@@ -164,17 +165,17 @@ absl::Status Prefill::route(abi::PrefillParams &params) {
 }
 
 absl::Status Prefill::layer(abi::PrefillParams &params) {
-  RETURN_IF_ERROR(launch(qkv_, productBlocks(), params));
+  RETURN_IF_ERROR(launch(qkv_, smCount_, params));
   RETURN_IF_ERROR(launch(attend_, attentionBlocks(params.tokens), params));
-  RETURN_IF_ERROR(launch(attnOut_, productBlocks(), params));
+  RETURN_IF_ERROR(launch(attnOut_, smCount_, params));
   RETURN_IF_ERROR(launch(addAttn_, params.tokens, params));
   if (!model_.hash)
     RETURN_IF_ERROR(route(params));
-  RETURN_IF_ERROR(launch(gateUp_, productBlocks(), params));
-  RETURN_IF_ERROR(launch(down_, productBlocks(), params));
+  RETURN_IF_ERROR(launch(gateUp_, smCount_, params));
+  RETURN_IF_ERROR(launch(down_, smCount_, params));
   if (model_.denseWidth > 0) {
-    RETURN_IF_ERROR(launch(denseGateUp_, productBlocks(), params));
-    RETURN_IF_ERROR(launch(denseDown_, productBlocks(), params));
+    RETURN_IF_ERROR(launch(denseGateUp_, smCount_, params));
+    RETURN_IF_ERROR(launch(denseDown_, smCount_, params));
   }
   bool last = params.layer + 1 == model_.numLayers;
   return launch(last ? addLast_ : addMoe_, params.tokens, params);
@@ -200,7 +201,7 @@ absl::Status Prefill::run(abi::PrefillParams params,
 
 absl::Status Prefill::head(abi::PrefillParams params) {
   RETURN_IF_ERROR(launch(gather_, params.headCount, params));
-  RETURN_IF_ERROR(launch(head_, productBlocks(), params));
+  RETURN_IF_ERROR(launch(head_, smCount_, params));
   return params.chooses ? launch(choose_, params.headCount, params)
                         : absl::OkStatus();
 }
@@ -208,14 +209,13 @@ absl::Status Prefill::head(abi::PrefillParams params) {
 absl::StatusOr<double> Prefill::matrixRate(abi::PrefillParams params) {
   params.rateSteps = kRateSteps;
   const double operations = 2.0 * kTileHeight * plan_.prefill.tileTokens *
-                            kPanelK * kRateSteps * productBlocks() *
-                            kRateLaunches *
+                            kPanelK * kRateSteps * smCount_ * kRateLaunches *
                             (plan_.activations == Activations::kSplit ? 2 : 1);
   std::vector<double> rates;
   for (uint32_t sample = 0; sample <= kRateSamples; ++sample) {
     auto begin = std::chrono::steady_clock::now();
     for (uint32_t i = 0; i != kRateLaunches; ++i)
-      RETURN_IF_ERROR(launch(rate_, productBlocks(), params));
+      RETURN_IF_ERROR(launch(rate_, smCount_, params));
     GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
     std::chrono::duration<double> took =
         std::chrono::steady_clock::now() - begin;

@@ -8,7 +8,6 @@
 
 #include "runtime/bundle/Bundle.h"
 #include "runtime/bundle/KernelAbi.h"
-#include "runtime/bundle/PrefillMemory.h"
 #include "runtime/cuda/Resources.h"
 
 namespace grok::cuda {
@@ -53,10 +52,6 @@ private:
   absl::Status layer(abi::PrefillParams &params);
   absl::Status route(abi::PrefillParams &params);
   uint32_t attentionBlocks(uint32_t tokens) const;
-  /// One an SM, in whole teams.
-  uint32_t productBlocks() const {
-    return smCount_ / productTeam(sm_) * productTeam(sm_);
-  }
 
   const DriverApi &api_;
   const ModelConfig model_;

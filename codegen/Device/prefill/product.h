@@ -1,8 +1,6 @@
 // Y = W X for many tokens: a tile of the output is kTileHeight rows of W by up
 // to Plan::kTileTokens tokens. One warp loads both operands, panel by panel of
-// 64 k, into stages in shared memory; eight warps multiply. On sm_90
-// two blocks form a team for two tiles above each other: each loads half of
-// their common tokens, for both. W's fragments are
+// 64 k, into stages in shared memory; eight warps multiply. W's fragments are
 // read as they lie in the blob and are the products' register operand: two
 // tiles of 8 rows are the 16 x 16 operand of m16n8k16, for two steps of 16.
 //
@@ -12,7 +10,6 @@
 #pragma once
 
 #include "codegen/Device/prefill/pass.h"
-#include "codegen/Device/ptx/cluster.h"
 #include "codegen/Device/ptx/wgmma.h"
 
 namespace grok::device {
@@ -49,14 +46,11 @@ template <class Pass, class Job> struct Product {
   static constexpr uint64_t kOperandPlane =
       operandBytes(Job::kOperandStride, Job::kK, 1);
   static constexpr bool kWide = Plan::kSm >= 90; // warpgroups multiply
-  static constexpr uint32_t kTeam = productTeam(Plan::kSm);
-  static constexpr uint32_t kRowGroups = (kRowBlocks + kTeam - 1) / kTeam;
   /// By how many tokens the computed part of a tile grows.
   static constexpr uint32_t kColumnStep = 32;
 
   Pass &pass;
   uint32_t base; // shared address of stage 0
-  uint32_t rank; // in the team
   uint32_t stage = 0, parity = 0;
 
   GROK_DEVICE uint32_t full(uint32_t s) const {
@@ -86,37 +80,26 @@ template <class Pass, class Job> struct Product {
   GROK_DEVICE static Product of(Pass &pass) {
     uint32_t address = uint32_t((__UINTPTR_TYPE__)grokShared);
     Product product{pass,
-                    (address + kStageAlign - 1) / kStageAlign * kStageAlign,
-                    kTeam > 1 ? ptx::clusterRank() : 0};
+                    (address + kStageAlign - 1) / kStageAlign * kStageAlign};
     if (pass.tid == 0) {
       for (uint32_t s = 0; s < kStages; ++s) {
         ptx::mbarrierInit(product.full(s), kWide ? 1 : 32);
-        ptx::mbarrierInit(product.empty(s), kProductWarps * kTeam);
+        ptx::mbarrierInit(product.empty(s), kProductWarps);
       }
       if constexpr (kWide)
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    product.sync();
+    ptx::barSync(0, productThreads(Plan::kSm));
     return product;
-  }
-
-  /// Among all threads of the team.
-  GROK_DEVICE static void sync() {
-    if constexpr (kTeam > 1)
-      ptx::clusterSync();
-    else
-      ptx::barSync(0, productThreads(Plan::kSm));
   }
 
   /// Calls use(tile) for the block's tiles: row blocks of one tile of tokens
   /// follow one another, so that blocks that run together share them.
   template <class Use> GROK_DEVICE void forEachTile(Use use) const {
-    const uint32_t count = Job::tokenTiles(pass) * kRowGroups;
-    for (uint32_t i = ptx::ctaid() / kTeam; i < count;
-         i += ptx::nctaid() / kTeam) {
-      ProductTile tile = Job::tile(pass, i / kRowGroups);
-      // The last one may lie beyond the matrix; the block helps its partner.
-      tile.rowTile = (i % kRowGroups * kTeam + rank) * kTileHeightTiles;
+    const uint32_t count = Job::tokenTiles(pass) * kRowBlocks;
+    for (uint32_t i = ptx::ctaid(); i < count; i += ptx::nctaid()) {
+      ProductTile tile = Job::tile(pass, i / kRowBlocks);
+      tile.rowTile = i % kRowBlocks * kTileHeightTiles;
       use(tile);
     }
   }
@@ -157,7 +140,7 @@ template <class Pass, class Job> struct Product {
           (tile.tokens + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
       const uint8_t *from = operand + uint64_t(tile.begin) * kPanelBytes;
       const RowTile mine = rowTile(tile, pass.lane());
-      uint32_t rows = tile.rowTile < kRowTiles ? kRowTiles - tile.rowTile : 0;
+      uint32_t rows = kRowTiles - tile.rowTile;
       rows = rows < kTileHeightTiles ? rows : kTileHeightTiles;
 #pragma unroll 1
       for (uint32_t panel = 0; panel < kPanels; ++panel) {
@@ -184,14 +167,10 @@ template <class Pass, class Job> struct Product {
     if (mine.there)
       ptx::bulkCopy(weights(stage) + lane * 2 * kFragmentBytes,
                     mine.panel(panel), bytes, full(stage));
-    const uint32_t half = (columns / 2 + kPanelTokens - 1) / kPanelTokens *
-                          kPanelTokens,
-                   first = rank * half, count = rank ? columns - half : half;
-    if (lane >= 32 - kPlanes && count > 0)
-      ptx::clusterCopy(tokens(stage) + (31 - lane) * kPlaneBytes +
-                           first * kPanelBytes,
-                       x + (31 - lane) * kOperandPlane + first * kPanelBytes,
-                       count * kPanelBytes, full(stage), (1 << kTeam) - 1);
+    else if (lane >= 32 - kPlanes)
+      ptx::bulkCopy(tokens(stage) + (31 - lane) * kPlaneBytes,
+                    x + (31 - lane) * kOperandPlane, columns * kPanelBytes,
+                    full(stage));
     ptx::warpSync();
   }
 
@@ -214,11 +193,17 @@ template <class Pass, class Job> struct Product {
     ptx::copyAsyncArrive(full(stage));
   }
 
+  /// Shared memory is not written after the block has gone.
+  GROK_DEVICE void drain() {
+    for (uint32_t s = 0; s < kStages; ++s) {
+      await(empty(stage), parity ^ 1);
+      advance();
+    }
+  }
+
   // --- The multiplying warps.
 
-  /// 16 rows of a panel of W (in a last panel of one step the second one is
-  /// whatever the stage held, and is not used): {rows 0 to 7, rows 8 to 15} of
-  /// each step of 32.
+  /// 16 rows of a panel of W: {rows 0 to 7, rows 8 to 15} of each step of 32.
   struct Fragments {
     ptx::U4 upper[2], lower[2];
 
@@ -243,12 +228,8 @@ template <class Pass, class Job> struct Product {
 
   GROK_DEVICE void release() {
     ptx::warpSync();
-    if (pass.lane() < kTeam) {
-      if constexpr (kTeam > 1) // both of the team write to the stage
-        ptx::clusterArrive(ptx::clusterAddress(empty(stage), pass.lane()));
-      else
-        ptx::mbarrierArrive(empty(stage));
-    }
+    if (pass.lane() == 0)
+      ptx::mbarrierArrive(empty(stage));
     advance();
   }
 
@@ -267,27 +248,21 @@ template <class Pass, class Job> struct Product {
     return kWide ? 0 : pass.warp() % 2 * (columns / 16);
   }
 
-  /// Starts sums += W X of the panel in stage s, or of the first half of it, by
-  /// warpgroups; W's fragments are those of the warp.
-  template <uint32_t kColumns, bool kWhole>
-  GROK_DEVICE void start(Sums &sums, const Fragments &w, uint32_t s) {
-    const uint64_t x = ptx::wgmmaOperand(tokens(s));
-    ptx::wgmmaFence();
-#pragma unroll
-    for (uint32_t i = 0; i < (kWhole ? 4 : 2); ++i)
-#pragma unroll
-      for (uint32_t plane = 0; plane < kPlanes; ++plane)
-        ptx::wgmma<Model::kBF16, kColumns>(
-            sums[0], w.operand(i), x + ((plane * kPlaneBytes + i * 32) >> 4));
-    ptx::wgmmaCommit();
-  }
-
   /// sums += W X of the panel in stage s, or of the first half of it.
   template <uint32_t kColumns, bool kWhole>
   GROK_DEVICE void accumulate(Sums &sums, uint32_t s) {
     constexpr uint32_t kParts = kWhole ? 4 : 2; // steps of 16
     if constexpr (kWide) {
-      start<kColumns, kWhole>(sums, fragments<kWhole>(s, warpTile()), s);
+      const Fragments w = fragments<kWhole>(s, warpTile());
+      const uint64_t x = ptx::wgmmaOperand(tokens(s));
+      ptx::wgmmaFence();
+#pragma unroll
+      for (uint32_t i = 0; i < kParts; ++i)
+#pragma unroll
+        for (uint32_t plane = 0; plane < kPlanes; ++plane)
+          ptx::wgmma<Model::kBF16, kColumns>(
+              sums[0], w.operand(i), x + ((plane * kPlaneBytes + i * 32) >> 4));
+      ptx::wgmmaCommit();
       ptx::wgmmaWait();
     } else {
       const uint32_t lane = pass.lane();
@@ -343,7 +318,13 @@ template <class Pass, class Job> struct Product {
         ptx::settled(sum);
   }
 
-  template <uint32_t kColumns> GROK_DEVICE void multiplyNarrow(Sums &sums) {
+  /// Multiplies all panels with the fewest columns, kColumns or a few steps
+  /// more, that hold `count` tokens. How many those are.
+  template <uint32_t kColumns>
+  GROK_DEVICE uint32_t multiplyPanels(Sums &sums, uint32_t count) {
+    if constexpr (kColumns < Plan::kTileTokens)
+      if (count > kColumns)
+        return multiplyPanels<kColumns + kColumnStep>(sums, count);
 #pragma unroll 1
     for (uint32_t panel = 0; panel < kSteps / 2; ++panel) {
       await(full(stage), parity);
@@ -355,44 +336,6 @@ template <class Pass, class Job> struct Product {
       accumulate<kColumns, false>(sums, stage);
       release();
     }
-  }
-
-  /// The next panel's fragments are loaded while this one is multiplied.
-  template <uint32_t kColumns> GROK_DEVICE void multiplyWide(Sums &sums) {
-    await(full(stage), parity);
-    Fragments w = fragments<true>(stage, warpTile());
-#pragma unroll 1
-    for (uint32_t panel = 0; panel < kSteps / 2; ++panel) {
-      start<kColumns, true>(sums, w, stage);
-      Fragments next = w;
-      if (panel + 1 < kPanels) {
-        const bool wraps = stage + 1 == kStages;
-        const uint32_t s = wraps ? 0 : stage + 1;
-        await(full(s), wraps ? parity ^ 1 : parity);
-        next = fragments<true>(s, warpTile());
-      }
-      ptx::wgmmaWait();
-      release();
-      w = next;
-    }
-    if constexpr (kSteps % 2 != 0) {
-      start<kColumns, false>(sums, w, stage);
-      ptx::wgmmaWait();
-      release();
-    }
-  }
-
-  /// Multiplies all panels with the fewest columns, kColumns or a few steps
-  /// more, that hold `count` tokens. How many those are.
-  template <uint32_t kColumns>
-  GROK_DEVICE uint32_t multiplyPanels(Sums &sums, uint32_t count) {
-    if constexpr (kColumns < Plan::kTileTokens)
-      if (count > kColumns)
-        return multiplyPanels<kColumns + kColumnStep>(sums, count);
-    if constexpr (kWide)
-      multiplyWide<kColumns>(sums);
-    else
-      multiplyNarrow<kColumns>(sums);
     return kColumns;
   }
 
@@ -402,8 +345,6 @@ template <class Pass, class Job> struct Product {
     const uint32_t columns = multiplyPanels<kColumnStep>(sums, tile.tokens),
                    first = warpGroup(columns);
     settle(sums);
-    if (tile.rowTile >= kRowTiles)
-      return;
     // What a job looks up for its outputs is looked up for several groups at a
     // time, those without a token too: behind a branch or between the stores it
     // would be waited for one by one.
@@ -458,16 +399,16 @@ template <class Pass, class Job> struct Product {
     if (pass.warp() >= kProductWarps) {
       if constexpr (kWide)
         ptx::releaseRegisters<kLoadRegisters>();
-      if (pass.warp() == kProductWarps)
+      if (pass.warp() == kProductWarps) {
         product.load();
+        product.drain();
+      }
     } else {
       if constexpr (kWide)
         ptx::claimRegisters<kMultiplyRegisters>();
       product.forEachTile(
           [&](const ProductTile &tile) { product.multiply(tile); });
     }
-    if constexpr (kTeam > 1) // the partner still arrives on barriers here
-      sync();
   }
 };
 
