@@ -47,7 +47,7 @@ template <class Pass, class Job> struct Product {
       operandBytes(Job::kOperandStride, Job::kK, 1);
   static constexpr bool kWide = Plan::kSm >= 90; // warpgroups multiply
   /// By how many tokens the computed part of a tile grows.
-  static constexpr uint32_t kColumnStep = 32;
+  static constexpr uint32_t kColumnStep = 64;
 
   Pass &pass;
   uint32_t base; // shared address of stage 0
