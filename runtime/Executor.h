@@ -24,12 +24,18 @@ struct RowRequest {
 
 struct BatchRequest {
   std::vector<RowRequest> rows; // row i uses KV row i; 1 .. maxBatch
-  int64_t eosId = -1;           // stop after it; -1: never
-  float temperature = 0;        // 0: greedy
+  /// Known ids that a prefill pass takes at most; 0: as many as it was compiled
+  /// for. No bit of a result depends on it.
+  uint32_t prefillTokens = 0;
+  /// Known ids from this position on go through the decode kernel, as all do in
+  /// a bundle without prefill. The CPU computes every position alike.
+  uint32_t decodeFrom = ~0u;
+  int64_t eosId = -1;    // stop after it; -1: never
+  float temperature = 0; // 0: greedy
   uint64_t seed = 0;
   /// Called for every computed position with float32 logits [vocab], if set:
-  /// row, position, logits. Slower: the executor then runs position by
-  /// position.
+  /// row, position, logits. Slower: each is copied from the device, and decode
+  /// runs position by position.
   std::function<absl::Status(uint32_t row, uint32_t position,
                              std::span<const float> logits)>
       onLogits;
@@ -86,6 +92,10 @@ public:
   /// Bytes a second that the device streams when the compute behind the stream
   /// only reads them: the ceiling of any decode step.
   virtual absl::StatusOr<double> streamingCeiling() = 0;
+  /// Floating-point operations a second of the device's matrix units in the
+  /// shape of a prefill product's tile, without loads. FailedPrecondition for a
+  /// bundle without prefill; Unimplemented on the CPU.
+  virtual absl::StatusOr<double> matrixRate() = 0;
   /// The spans of a few steps, by the bundle's traced kernel.
   /// FailedPrecondition without one (grokc compile --trace); Unimplemented on
   /// the CPU.

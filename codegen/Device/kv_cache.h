@@ -38,7 +38,8 @@ template <class M, class P> struct KvElement {
 
 /// Whether attention runs on the tensor cores.
 template <class B>
-inline constexpr bool kTensorAttention = attentionOnTensorCores(B::kShape);
+inline constexpr bool kTensorAttention =
+    attentionOnTensorCores(B::Plan::kPlanes, B::Model::kHeadDim);
 
 /// How a block of 64 positions of one kv head's K or V lies in the cache: for
 /// the tensor cores as their 16-row operand, 32 positions after 32, else

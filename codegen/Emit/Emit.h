@@ -27,4 +27,13 @@ absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const Target &target,
                                           bool trace = false);
 
+/// The translation unit of the prefill kernels, of a plan with prefill.
+absl::StatusOr<std::string>
+emitPrefillUnit(const ModelConfig &model, const PlanTables &plan, uint32_t sm);
+
+/// prefill.ptx: the kernels grok_prefill_*. Errors as emitDecodePtx's.
+absl::StatusOr<std::string> emitPrefillPtx(const ModelConfig &model,
+                                           const PlanTables &plan,
+                                           const Target &target);
+
 } // namespace grok

@@ -1,8 +1,7 @@
+#include "codegen/Emit/Constants.h"
 #include "codegen/Emit/Emit.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -13,99 +12,6 @@
 
 namespace grok {
 namespace {
-
-/// Collects the static constexpr members of a struct.
-class Constants {
-public:
-  void count(const char *name, uint32_t value) {
-    member("unsigned", name, absl::StrCat(value));
-  }
-  void bytes(const char *name, uint64_t value) {
-    member("unsigned long", name, absl::StrCat(value, "ul"));
-  }
-  void flag(const char *name, bool value) {
-    member("bool", name, value ? "true" : "false");
-  }
-  void index(const char *name, int value) {
-    member("short", name, absl::StrCat(value));
-  }
-  void indices(const char *name, const std::vector<int> &values) {
-    member("short", absl::StrCat(name, "[", values.size(), "]"),
-           absl::StrCat("{", absl::StrJoin(values, ", "), "}"));
-  }
-  void offsets(const char *name, const std::vector<uint64_t> &values) {
-    member("unsigned long", absl::StrCat(name, "[", values.size(), "]"),
-           absl::StrCat("{", absl::StrJoin(values, ", "), "}"));
-  }
-  /// The double rounded once; in hexadecimal, so that nothing is lost on the
-  /// way.
-  void real(const char *name, double value) {
-    float rounded = float(value);
-    if (!std::isfinite(rounded) && bad_.empty())
-      bad_ = absl::StrCat(name, ": found ", value,
-                          ", expected a value in the range of float32");
-    char digits[32];
-    auto [end, error] =
-        std::to_chars(digits, digits + sizeof(digits), std::fabs(rounded),
-                      std::chars_format::hex);
-    member("float", name,
-           absl::StrCat(std::signbit(rounded) ? "-0x" : "0x",
-                        absl::string_view(digits, size_t(end - digits)), "f"));
-  }
-
-  const std::string &text() const { return text_; }
-  absl::Status status() const {
-    return bad_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(bad_);
-  }
-
-private:
-  void member(absl::string_view type, absl::string_view name,
-              absl::string_view value) {
-    absl::StrAppend(&text_, "  static constexpr ", type, " ", name, " = ",
-                    value, ";\n");
-  }
-  std::string text_;
-  std::string bad_;
-};
-
-void hashConstants(Constants &c, const HashRouting &hash) {
-  c.count("kNumGroups", hash.numGroups);
-  c.count("kExpertsPerGroup", hash.expertsPerGroup);
-  c.count("kTokenMultiplier", hash.tokenMultiplier);
-  c.count("kPositionMultiplier", hash.positionMultiplier);
-  c.count("kHashBits", hash.hashBits);
-  c.count("kIndexShift", hash.indexShift);
-  c.count("kIndexMask", hash.indexMask);
-  c.count("kPositionOffsetMask", hash.positionOffsetMask);
-}
-
-Constants modelConstants(const ModelConfig &m, DType dtype) {
-  Constants c;
-  c.count("kVocab", m.vocabSize);
-  c.count("kHidden", m.hiddenSize);
-  c.count("kLayers", m.numLayers);
-  c.count("kHeads", m.numHeads);
-  c.count("kKvHeads", m.numKvHeads);
-  c.count("kHeadDim", m.headDim);
-  c.count("kExperts", m.numExperts);
-  c.count("kExpertsPerToken", m.expertsPerToken);
-  c.count("kExpertWidth", m.expertWidth);
-  c.count("kDenseWidth", m.denseWidth);
-  c.count("kTemperatureLength", m.attentionTemperatureLength);
-  c.real("kEmbeddingMultiplier", m.embeddingMultiplier);
-  c.real("kOutputMultiplier", m.outputMultiplier);
-  c.real("kAttentionScale", m.attentionScale);
-  c.real("kAttentionCap", m.attentionCap);
-  c.real("kRouterCap", m.routerCap);
-  c.real("kFinalCap", m.finalCap);
-  c.real("kNormEps", m.normEps);
-  c.flag("kGeluErf", m.gelu == Gelu::kErf);
-  c.flag("kTiedHead", m.tiedHead);
-  c.flag("kHashRouting", m.hash.has_value());
-  c.flag("kBF16", dtype == DType::kBF16);
-  hashConstants(c, m.hash.value_or(HashRouting{}));
-  return c;
-}
 
 int matrixIndex(const PlanTables &plan, MatrixKind kind, uint32_t expert = 0) {
   const PlanMatrix *matrix = plan.findMatrix(kind, expert);

@@ -76,6 +76,11 @@ static void fillStream(plan::StreamOp op, bool hasKernel, PlanTables &tables) {
   tables.threads = op.getThreads();
 }
 
+static PrefillTile prefillOf(plan::PrefillOp op) {
+  return {op.getTokens(), op.getTileTokens(), op.getStages(),
+          op.getSharedBytes()};
+}
+
 FailureOr<PlanTables> toTables(plan::DeviceOp device) {
   if (failed(checkComplete(device)))
     return failure();
@@ -93,6 +98,8 @@ FailureOr<PlanTables> toTables(plan::DeviceOp device) {
   auto placement = device.find<plan::PlacementOp>();
   tables.bankPolicy = BankPolicy(placement.getPolicy());
   fillStream(device.find<plan::StreamOp>(), target.getSm() != 0, tables);
+  if (auto prefill = device.find<plan::PrefillOp>())
+    tables.prefill = prefillOf(prefill);
   tables.experts = expertsOf(device.find<plan::ExpertsOp>());
   for (plan::MatrixOp op : all<plan::MatrixOp>(device))
     tables.matrices.push_back(matrixOf(op));

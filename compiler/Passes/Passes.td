@@ -116,6 +116,24 @@ def PlanMemory : Pass<"plan-memory", "::grok::plan::DeviceOp"> {
   ];
 }
 
+def PlanPrefill : Pass<"plan-prefill", "::grok::plan::DeviceOp"> {
+  let summary = "Plan the passes that take prompts, and their memory";
+  let description = [{
+    A pass takes up to `max-prefill` tokens, but no more than the batch's rows have
+    positions. Tiles of 256 tokens with warpgroups (sm_90) and one 16-bit value an
+    operand, of 128 otherwise, and as many stages as fit the target's shared
+    memory, up to 4. Its regions of the arena come before the KV cache. With
+    `max-prefill` 0, for the CPU, and for heads that the attention of a pass
+    cannot hold (which is reported) there is no plan.prefill, and prompts go
+    through the decode kernel, or the CPU's. Memory beyond the device's is an error
+    as in plan-memory.
+  }];
+  let options = [
+    Option<"maxPrefill", "max-prefill", "uint32_t", "4096", "Tokens of a pass at most; 0: no prefill">,
+    Option<"allowOversize", "allow-oversize", "bool", "false", "Only report what does not fit the device's memory">
+  ];
+}
+
 def PredictLatency : Pass<"plan-predict", "::grok::plan::DeviceOp"> {
   let summary = "Predict the latency of a step and a request";
   let description = [{

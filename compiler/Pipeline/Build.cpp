@@ -37,7 +37,8 @@ absl::StatusOr<std::string> emitPtx(const CompileRequest &request,
   return emitDecodePtx(request.model, lowered.tables, request.target, trace);
 }
 
-/// decode.ptx, and trace.ptx if it is asked for.
+/// decode.ptx, prefill.ptx if prompts go through it, and trace.ptx if it is
+/// asked for.
 absl::Status addKernels(const CompileRequest &request, const Lowered &lowered,
                         std::map<std::string, std::string> &files) {
   for (bool trace : {false, true}) {
@@ -47,6 +48,13 @@ absl::Status addKernels(const CompileRequest &request, const Lowered &lowered,
     if (!ptx.ok())
       return ptx.status();
     files[trace ? kTraceFile : kDecodeFile] = *std::move(ptx);
+  }
+  if (lowered.tables.prefill.tokens) {
+    absl::StatusOr<std::string> ptx =
+        emitPrefillPtx(request.model, lowered.tables, request.target);
+    if (!ptx.ok())
+      return ptx.status();
+    files[kPrefillFile] = *std::move(ptx);
   }
   return absl::OkStatus();
 }

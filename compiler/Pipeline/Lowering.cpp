@@ -125,6 +125,8 @@ std::vector<std::unique_ptr<Pass>> Lowering::planPasses() {
   passes.push_back(
       createPlaceBanks({.policy = std::string(wordFor(o.bankPolicy))}));
   passes.push_back(createPlanMemory({.allowOversize = request_.allowOversize}));
+  passes.push_back(createPlanPrefill(
+      {.maxPrefill = o.maxPrefill, .allowOversize = request_.allowOversize}));
   passes.push_back(createPredictLatency());
   return passes;
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/KernelAbi.h"
+#include "runtime/bundle/PrefillMemory.h"
 #include "runtime/bundle/WeightLayout.h"
 
 #include "ir/Plan/PlanDialect.cpp.inc"
@@ -137,6 +138,21 @@ LogicalResult StreamOp::verify() {
     return emitOpError("has blocks of ")
            << getThreads() << " threads, expected " << (kWarps + 1) * 32 << " ("
            << kWarps << " consumer warps and a producer)";
+  return success();
+}
+
+LogicalResult PrefillOp::verify() {
+  if (getTokens() == 0 || getTokens() > kMostPrefillTokens)
+    return emitOpError("has passes of ")
+           << getTokens() << " tokens, expected 1 to " << kMostPrefillTokens;
+  if (getTileTokens() == 0 || getTileTokens() > kMostTileTokens ||
+      getTileTokens() % kTileTokenStep != 0)
+    return emitOpError("has tiles of ")
+           << getTileTokens() << " tokens, expected a multiple of "
+           << kTileTokenStep << " up to " << kMostTileTokens;
+  if (getStages() == 0 || getStages() > kMostPrefillStages)
+    return emitOpError("has ")
+           << getStages() << " stages, expected 1 to " << kMostPrefillStages;
   return success();
 }
 

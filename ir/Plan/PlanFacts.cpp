@@ -73,6 +73,13 @@ DecodeShape decodeShape(DeviceOp device, const StreamShape &stream) {
   return s;
 }
 
+PrefillShape prefillShape(DeviceOp device, const PrefillTile &tile) {
+  auto stream = device.find<StreamOp>();
+  return {decodeShape(device, {stream.getBlockSteps(), stream.getRingStages(),
+                               stream.getChunkBytes()}),
+          tile};
+}
+
 uint32_t kvElementBytes(DeviceOp device) {
   bool cpu = device.find<TargetOp>().getSm() == 0;
   auto activations = Activations(device.find<BoundsOp>().getActivations());

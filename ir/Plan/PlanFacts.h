@@ -19,6 +19,8 @@ struct StreamShape {
 };
 /// What the sizes of buffers depend on. Slots must be assigned.
 DecodeShape decodeShape(DeviceOp device, const StreamShape &stream);
+/// The same of prefill. There must be a plan.stream.
+PrefillShape prefillShape(DeviceOp device, const PrefillTile &tile);
 /// k32 steps of the longest row of a matrix.
 uint32_t longestRow(DeviceOp device);
 

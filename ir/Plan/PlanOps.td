@@ -247,6 +247,23 @@ def StreamOp : Plan_Part<"stream"> {
   let hasVerifier = 1;
 }
 
+def PrefillOp : Plan_Part<"prefill"> {
+  let summary = "How prompts go through the tensor cores";
+  let description = [{
+    A pass computes up to `tokens` positions of the batch's prompts. Products have output tiles of 128 rows by `tile`
+    tokens; a block of the kernel has `stages` panels of 64 k of both operands in its `shared` bytes of shared memory.
+    Absent where prompts go through the decode kernel. Regions of the arena whose names begin with `prefill_` are its
+    own.
+
+    ```mlir
+    plan.prefill tokens 4096 tile 256 stages 4 shared 197696
+    ```
+  }];
+  let arguments = (ins I32Attr:$tokens, I32Attr:$tile_tokens, I32Attr:$stages, I32Attr:$shared_bytes);
+  let assemblyFormat = "`tokens` $tokens `tile` $tile_tokens `stages` $stages `shared` $shared_bytes attr-dict";
+  let hasVerifier = 1;
+}
+
 def ArenaOp : Plan_Part<"arena"> {
   let summary = "The one allocation that holds every buffer and the KV cache";
   let arguments = (ins I64Attr:$bytes, I64Attr:$kv_reserve);

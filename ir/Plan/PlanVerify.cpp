@@ -44,6 +44,8 @@ private:
   LogicalResult sameOutputs();
   LogicalResult presence();
   LogicalResult stream();
+  LogicalResult prefill();
+  LogicalResult prefillRegion(const RegionSize &needed);
   LogicalResult arena();
   LogicalResult carried(EdgeOp op);
   LogicalResult kvReserve(ArenaOp op, RegionOp kv);
@@ -94,7 +96,7 @@ LogicalResult Verifier::singles() {
       succeeded(atMostOne<AssignmentOp>()) &&
       succeeded(atMostOne<PlacementOp>()) &&
       succeeded(atMostOne<EmbeddingOp>()) && succeeded(atMostOne<StreamOp>()) &&
-      succeeded(atMostOne<ArenaOp>()));
+      succeeded(atMostOne<PrefillOp>()) && succeeded(atMostOne<ArenaOp>()));
 }
 
 //===--------------------------------------------------------------------===//
@@ -413,6 +415,56 @@ LogicalResult Verifier::stream() {
   return success();
 }
 
+LogicalResult Verifier::prefill() {
+  auto op = device.find<PrefillOp>();
+  if (!op)
+    return success();
+  if (!device.find<StreamOp>() || !device.find<ArenaOp>() ||
+      target.getSm() == 0)
+    return op.emitOpError(
+        "stands in a device without a decode kernel's memory");
+  auto bounds = device.find<BoundsOp>();
+  uint64_t most = uint64_t(bounds.getBatch()) * bounds.getSeq();
+  if (op.getTokens() > most)
+    return op.emitOpError("has passes of ")
+           << op.getTokens() << " tokens, but " << bounds.getBatch()
+           << " rows of " << bounds.getSeq() << " positions are " << most;
+  PrefillShape shape =
+      prefillShape(device, {op.getTokens(), op.getTileTokens(), op.getStages(),
+                            op.getSharedBytes()});
+  if (!attentionHolds(shape.model.headDim, shape.model.headsPerKv()))
+    return op.emitOpError("stands in a device with ")
+           << shape.model.headsPerKv() << " query heads of "
+           << shape.model.headDim
+           << " dimensions for a kv head, which its attention cannot hold";
+  if (uint64_t needed = productSharedBytes(shape); op.getSharedBytes() < needed)
+    return op.emitOpError("has ")
+           << op.getSharedBytes()
+           << " bytes of shared memory a block, but its stages need " << needed;
+  if (op.getSharedBytes() > target.getSharedBytes())
+    return op.emitOpError("needs ")
+           << op.getSharedBytes() << " bytes of shared memory a block, but "
+           << target.getName() << " has " << target.getSharedBytes();
+  for (const RegionSize &needed : prefillRegions(shape).regions)
+    if (failed(prefillRegion(needed)))
+      return failure();
+  return success();
+}
+
+LogicalResult Verifier::prefillRegion(const RegionSize &needed) {
+  if (needed.bytes == 0)
+    return success();
+  auto op = device.find<PrefillOp>();
+  auto it = regionOps.find(needed.name);
+  if (it == regionOps.end())
+    return op.emitOpError("has no region \"") << needed.name << "\"";
+  if (it->second.getBytes() < needed.bytes)
+    return it->second.emitOpError("\"")
+           << needed.name << "\" has " << it->second.getBytes()
+           << " bytes, but prefill needs " << needed.bytes;
+  return success();
+}
+
 bool aliveTogether(RegionOp a, RegionOp b) {
   return a.getFirst() <= b.getLast() && b.getFirst() <= a.getLast();
 }
@@ -719,7 +771,7 @@ LogicalResult Verifier::run() {
   target = device.find<TargetOp>();
   return success(succeeded(phases()) && succeeded(matrices()) &&
                  succeeded(stream()) && succeeded(arena()) &&
-                 succeeded(segments()));
+                 succeeded(prefill()) && succeeded(segments()));
 }
 
 } // namespace

@@ -74,7 +74,8 @@ struct BundleReader {
     absl::StatusOr<std::string> text = bundle.readFile(kModelFile);
     if (!text.ok())
       return text.status();
-    auto parts = readModelJson(*text, file(kModelFile));
+    auto parts =
+        readModelJson(*text, file(kModelFile), bundle.manifest_.formatVersion);
     if (!parts.ok())
       return parts.status();
     bundle.model_ = parts->first;

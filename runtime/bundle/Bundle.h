@@ -33,6 +33,7 @@ struct CompileOptions {
   SmPolicy smPolicy = SmPolicy::kAll;
   BankPolicy bankPolicy = BankPolicy::kStriped;
   uint32_t maxBatch = 8, maxSeq = 0;
+  uint32_t maxPrefill = 4096; // tokens of a prefill pass at most; 0: none
   bool keepUnreachable = false;
   double pruningRatio = 0;
   std::vector<uint64_t> histogram; // per expert; empty: none given
@@ -52,10 +53,10 @@ struct FileRecord {
   std::string sha256; // lower-case hex
 };
 
-/// Version 2 changed the kernels' parameters, the arena and the plan, so that
-/// nothing of version 1 is read; it added the option `trace`, and kernels that
-/// measure (bench launches, grok_stream).
-inline constexpr uint32_t kBundleFormatVersion = 2;
+/// Version 3 added prefill: the option `max_prefill`, the plan's fields and
+/// regions, prefill.ptx. Version 2 is read as bundles without it. Nothing of
+/// version 1 is read.
+inline constexpr uint32_t kBundleFormatVersion = 3, kOldestFormatVersion = 2;
 
 struct Manifest {
   uint32_t formatVersion = kBundleFormatVersion;

@@ -38,6 +38,10 @@ absl::Status checkOptions(const CompileOptions &o, const PlanTables &plan,
   for (const Field &f : fields)
     if (f.inPlan != f.asked)
       return mismatch(file, f.name, f.inPlan, f.asked + " as in the options");
+  if (plan.prefill.tokens > o.maxPrefill)
+    return mismatch(
+        file, "prefill tokens", absl::StrCat(plan.prefill.tokens),
+        absl::StrCat("at most the ", o.maxPrefill, " of the options"));
   return absl::OkStatus();
 }
 
@@ -50,12 +54,18 @@ absl::Status checkManifest(const Manifest &manifest,
   std::vector<const char *> needed = {kModelFile, kPlanFile};
   if (manifest.sm)
     needed.push_back(kDecodeFile);
+  bool prefills = manifest.sm && plan.prefill.tokens;
+  if (prefills)
+    needed.push_back(kPrefillFile);
   bool traced = manifest.sm && options.trace;
   if (traced)
     needed.push_back(kTraceFile);
   for (const char *name : needed)
     if (!manifest.files.count(name))
       return mismatch(file, "files", absl::StrCat("no ", name), "it");
+  if (!prefills && manifest.files.count(kPrefillFile))
+    return mismatch(file, "files", kPrefillFile,
+                    "none: the plan has no prefill");
   if (!traced && manifest.files.count(kTraceFile))
     return mismatch(file, "files", kTraceFile,
                     "none: the options don't ask for it");

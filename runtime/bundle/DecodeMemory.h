@@ -162,8 +162,11 @@ constexpr uint32_t operandStride(const DecodeShape &s) {
 
 /// Attention runs on the tensor cores where the KV cache holds 16-bit values
 /// and a head is whole k32 steps.
+constexpr bool attentionOnTensorCores(uint32_t planes, uint32_t headDim) {
+  return planes == 1 && headDim % 32 == 0;
+}
 constexpr bool attentionOnTensorCores(const DecodeShape &s) {
-  return s.planes == 1 && s.headDim % 32 == 0;
+  return attentionOnTensorCores(s.planes, s.headDim);
 }
 
 /// Bytes of the ring that a consumer waits for at once: the steps of a batch,

@@ -129,4 +129,48 @@ struct FillParams {
   uint64_t seed;
 };
 
+/// Where a tile of a matrix lies. Table order: matrices as in the plan, then
+/// tiles.
+struct TilePlace {
+  uint64_t offset;      // bytes in the blob of the first fragment of the tile's
+                        // group, layer 0
+  uint64_t layerStride; // bytes
+  uint64_t embedding;   // tiles of an untied head: byte offset of the embedding
+                        // row with the number of the tile's first row
+  uint32_t groupTiles;  // tiles of its group
+  uint32_t inGroup;     // which of them
+};
+
+/// A token of a prefill pass. A pass holds each row's tokens in the order of
+/// their positions.
+struct PrefillToken {
+  int32_t id;
+  uint32_t row;
+  uint32_t position;
+  uint32_t end; // positions of the row that are known after this pass
+};
+
+/// Parameters of every prefill kernel: one pass over `tokens` tokens, of which
+/// each launch computes a part in one layer.
+struct PrefillParams {
+  const uint8_t *weights;
+  uint8_t *arena;
+  const TilePlace *places;
+  uint32_t tokens; // of this pass
+  uint32_t layer;
+  uint32_t kvRowBlocks; // as in DecodeParams
+  uint32_t headCount;   // tokens whose logits are wanted, up to kMaxBatch
+  uint32_t headToken[kMaxBatch]; // which; logits go to place 0, 1, ... of the
+                                 // arena's "logits"
+  // grok_prefill_choose: the next id of those of them whose bit is set,
+  // appended to its row.
+  uint32_t chooses;
+  int32_t *ids;
+  uint32_t idStride;
+  float inverseTemperature; // 0: greedy
+  uint64_t seed;
+  // grok_prefill_rate: steps of 64 values of k that every block multiplies.
+  uint32_t rateSteps;
+};
+
 } // namespace grok::abi

@@ -27,6 +27,7 @@ Json optionsToJson(const CompileOptions &o) {
           {"bank_policy", std::string(wordFor(o.bankPolicy))},
           {"max_batch", o.maxBatch},
           {"max_seq", o.maxSeq},
+          {"max_prefill", o.maxPrefill},
           {"keep_unreachable", o.keepUnreachable},
           {"pruning_ratio", o.pruningRatio},
           {"histogram", o.histogram},
@@ -35,7 +36,8 @@ Json optionsToJson(const CompileOptions &o) {
 
 absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
                                                const std::string &pointer,
-                                               const ModelConfig &model) {
+                                               const ModelConfig &model,
+                                               uint32_t formatVersion) {
   CompileOptions o;
   json::ObjectReader in(document, pointer);
   in.choice("dtype", o.dtype, dtypeWords());
@@ -44,6 +46,9 @@ absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
   in.choice("bank_policy", o.bankPolicy, bankPolicyWords());
   in.u32("max_batch", o.maxBatch);
   in.u32("max_seq", o.maxSeq);
+  o.maxPrefill = 0;
+  if (formatVersion > 2)
+    in.u32("max_prefill", o.maxPrefill);
   in.boolean("keep_unreachable", o.keepUnreachable);
   in.number("pruning_ratio", o.pruningRatio);
   if (in.ok() && !(o.pruningRatio >= 0 && o.pruningRatio <= 1))
@@ -160,10 +165,10 @@ absl::Status checkFormat(const json::Document &document) {
         document.place("/format_version"), ": found bundle format ", number,
         ", expected at most ", kBundleFormatVersion,
         "; a newer release wrote this bundle, read it with that one"));
-  if (number < kBundleFormatVersion)
+  if (number < kOldestFormatVersion)
     return absl::FailedPreconditionError(absl::StrCat(
         document.place("/format_version"), ": found bundle format ", number,
-        ", expected ", kBundleFormatVersion,
+        ", expected at least ", kOldestFormatVersion,
         "; this release's kernels and plans are others, compile the model "
         "again"));
   return absl::OkStatus();
@@ -186,7 +191,8 @@ std::string writeModelJson(const ModelConfig &model,
 }
 
 absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
-readModelJson(std::string_view text, std::string_view file) {
+readModelJson(std::string_view text, std::string_view file,
+              uint32_t formatVersion) {
   absl::StatusOr<json::Document> document = json::parse(text, file);
   if (!document.ok())
     return document.status();
@@ -199,7 +205,7 @@ readModelJson(std::string_view text, std::string_view file) {
   if (!model.ok())
     return model.status();
   absl::StatusOr<CompileOptions> options =
-      optionsFromJson(*document, "/options", *model);
+      optionsFromJson(*document, "/options", *model, formatVersion);
   if (!options.ok())
     return options.status();
   return std::pair(*model, *options);

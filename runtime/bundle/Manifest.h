@@ -15,13 +15,16 @@ inline constexpr const char *kModelFile = "model.json";
 inline constexpr const char *kPlanFile = "plan.bin";
 inline constexpr const char *kBlobFile = "weights.blob";
 inline constexpr const char *kDecodeFile = "decode.ptx";
+inline constexpr const char *kPrefillFile = "prefill.ptx";
 inline constexpr const char *kTraceFile = "trace.ptx";
 
 /// {"config": ..., "options": ...}, canonical.
 std::string writeModelJson(const ModelConfig &model,
                            const CompileOptions &options);
+/// Options that `formatVersion` didn't have yet are off.
 absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
-readModelJson(std::string_view text, std::string_view file);
+readModelJson(std::string_view text, std::string_view file,
+              uint32_t formatVersion);
 
 /// Canonical JSON. InvalidArgument if the target's or the prediction's text is
 /// no JSON object.

@@ -46,7 +46,8 @@ public:
         &PlanChecker::checkTiles,     &PlanChecker::checkGroups,
         &PlanChecker::checkOutputs,   &PlanChecker::checkEmbedding,
         &PlanChecker::checkPlacement, &PlanChecker::checkKernel,
-        &PlanChecker::checkArena,     &PlanChecker::checkRegions,
+        &PlanChecker::checkPrefill,   &PlanChecker::checkArena,
+        &PlanChecker::checkRegions,   &PlanChecker::checkPrefillRegions,
     };
     for (Check check : kChecks)
       if (absl::Status status = (this->*check)(); !status.ok())
@@ -438,6 +439,39 @@ private:
     return absl::OkStatus();
   }
 
+  /// A plan without prefill leaves all of its fields 0.
+  absl::Status checkPrefill() {
+    const PrefillTile &tile = p_.prefill;
+    if (tile == PrefillTile{})
+      return absl::OkStatus();
+    if (!hasKernel())
+      return error("prefill tokens", absl::StrCat(tile.tokens),
+                   "0 in a plan without kernels");
+    uint32_t most = uint32_t(std::min<uint64_t>(
+        uint64_t(p_.maxBatch) * p_.maxSeq, kMostPrefillTokens));
+    for (absl::Status s :
+         {range("prefill tokens", tile.tokens, 1, most),
+          range("prefill tile", tile.tileTokens, 1, kMostTileTokens),
+          range("prefill stages", tile.stages, 1, kMostPrefillStages),
+          range("prefill shared bytes", tile.sharedBytes, 1, kMaxSharedBytes)})
+      if (!s.ok())
+        return s;
+    if (tile.tileTokens % kTileTokenStep)
+      return error("prefill tile", absl::StrCat(tile.tileTokens),
+                   absl::StrCat("a multiple of ", kTileTokenStep));
+    uint32_t group = m_.numHeads / m_.numKvHeads;
+    if (!attentionHolds(m_.headDim, group))
+      return error("prefill tokens", absl::StrCat(tile.tokens),
+                   absl::StrCat("0 for ", group, " heads of ", m_.headDim,
+                                " dimensions a kv head"));
+    if (uint64_t needed = productSharedBytes(prefillShape(m_, p_));
+        tile.sharedBytes < needed)
+      return error("prefill shared bytes", absl::StrCat(tile.sharedBytes),
+                   absl::StrCat("at least the ", needed,
+                                " that a product's block uses"));
+    return absl::OkStatus();
+  }
+
   absl::Status checkArena() {
     if (p_.arena.empty() || p_.arena.back().name != "kv")
       return error("arena", "another last region", "'kv'");
@@ -513,6 +547,20 @@ private:
     return absl::OkStatus();
   }
 
+  absl::Status checkPrefillRegions() {
+    if (!p_.prefill.tokens)
+      return absl::OkStatus();
+    for (const RegionSize &need :
+         prefillRegions(prefillShape(m_, p_)).regions) {
+      const ArenaRegion *region = p_.findRegion(need.name);
+      if (need.bytes && (!region || region->bytes < need.bytes))
+        return error(absl::StrCat("arena region '", need.name, "'"),
+                     region ? absl::StrCat(region->bytes, " bytes") : "none",
+                     absl::StrCat(need.bytes, " bytes"));
+    }
+    return absl::OkStatus();
+  }
+
   const PlanTables &p_;
   const ModelConfig &m_;
   std::string file_;
@@ -567,6 +615,10 @@ DecodeShape decodeShape(const ModelConfig &m, const PlanTables &p) {
       for (const SlotExtent &extent : matrix.slots)
         s.maxDownTiles = std::max(s.maxDownTiles, extent.tileCount);
   return s;
+}
+
+PrefillShape prefillShape(const ModelConfig &model, const PlanTables &plan) {
+  return {decodeShape(model, plan), plan.prefill};
 }
 
 absl::Status checkPlan(const PlanTables &plan, const ModelConfig &model,

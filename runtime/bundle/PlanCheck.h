@@ -17,6 +17,9 @@ absl::Status checkPlan(const PlanTables &plan, const ModelConfig &model,
 /// The sizes that the decode kernel's memory depends on.
 DecodeShape decodeShape(const ModelConfig &model, const PlanTables &plan);
 
+/// The sizes that the prefill kernels' memory depends on.
+PrefillShape prefillShape(const ModelConfig &model, const PlanTables &plan);
+
 /// Bytes of a slot's extent of a matrix in one layer.
 constexpr uint64_t extentBytes(const PlanMatrix &matrix,
                                const SlotExtent &extent) {

@@ -8,7 +8,9 @@ namespace grok {
 namespace {
 
 constexpr std::string_view kMagic = "GROKPLAN";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
+/// Without the fields of prefill.
+constexpr uint32_t kOldestVersion = 2;
 constexpr size_t kMaxNameBytes = 64;
 // Bytes of a table's element in the file.
 constexpr uint64_t kExpertBytes = 4, kBankBytes = 32, kMatrixBytes = 16,
@@ -51,14 +53,15 @@ private:
   absl::Status readHeader() {
     if (in_.raw(kMagic.size()) != kMagic)
       return error("start of file", "other bytes", "the magic GROKPLAN");
-    uint32_t version = in_.u32();
-    if (version > kVersion)
-      return error("version", absl::StrCat(version),
+    version_ = in_.u32();
+    if (version_ > kVersion)
+      return error("version", absl::StrCat(version_),
                    absl::StrCat("at most ", kVersion,
                                 "; the file was written by a newer release"));
-    if (version != kVersion)
-      return error("version", absl::StrCat(version),
-                   absl::StrCat(kVersion, "; compile the model again"));
+    if (version_ < kOldestVersion)
+      return error("version", absl::StrCat(version_),
+                   absl::StrCat("at least ", kOldestVersion,
+                                "; compile the model again"));
     uint32_t reserved = in_.u32();
     uint64_t bytes = in_.u64();
     if (in_.failed() || bytes != size_)
@@ -94,6 +97,12 @@ private:
     plan_.blobBytes = in_.u64();
     plan_.arenaBytes = in_.u64();
     plan_.kvReserveBytes = in_.u64();
+    if (version_ == kOldestVersion)
+      return absl::OkStatus();
+    plan_.prefill.tokens = in_.u32();
+    plan_.prefill.tileTokens = in_.u32();
+    plan_.prefill.stages = in_.u32();
+    plan_.prefill.sharedBytes = in_.u32();
     return absl::OkStatus();
   }
 
@@ -209,6 +218,7 @@ private:
   ByteReader in_;
   std::string file_;
   size_t size_;
+  uint32_t version_ = 0;
   PlanTables plan_;
 };
 
@@ -222,6 +232,9 @@ void writeScalars(const PlanTables &p, ByteWriter &out) {
   for (uint64_t v : {p.vectorsOffset, p.vectorsLayerBytes, p.blobBytes,
                      p.arenaBytes, p.kvReserveBytes})
     out.u64(v);
+  for (uint32_t v : {p.prefill.tokens, p.prefill.tileTokens, p.prefill.stages,
+                     p.prefill.sharedBytes})
+    out.u32(v);
 }
 
 void writeTables(const PlanTables &p, ByteWriter &out) {

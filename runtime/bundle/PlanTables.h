@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/bundle/PrefillMemory.h"
 #include "runtime/bundle/WeightLayout.h"
 
 namespace grok {
@@ -82,6 +83,8 @@ struct PlanTables {
                             // a slot to the next
   uint32_t sharedBytes = 0; // dynamic shared memory of the decode kernel
   uint32_t threads = 0;     // of a block of the decode kernel
+
+  PrefillTile prefill; // tokens 0: none
 
   /// matrixOfExpert[e] tells what became of expert e of the config.
   enum class Expert : uint32_t { kKept, kUnreachable, kPruned };

@@ -39,6 +39,11 @@ public:
   absl::StatusOr<double> streamingCeiling() override {
     return forward_->streamRate();
   }
+  absl::StatusOr<double> matrixRate() override {
+    return absl::UnimplementedError(
+        "the CPU executor has no matrix units to measure, expected a GPU; use "
+        "--device cuda:N");
+  }
   absl::StatusOr<std::vector<TraceSpan>> trace(const BenchRequest &) override {
     return absl::UnimplementedError(
         "the CPU executor notes no phases, expected a GPU; use --device "

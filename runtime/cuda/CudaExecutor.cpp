@@ -74,6 +74,14 @@ absl::Status CudaExecutor::load(const Bundle &bundle) {
   RETURN_IF_ERROR(loadKernels(bundle));
   RETURN_IF_ERROR(takeMemory());
   RETURN_IF_ERROR(loadTables());
+  if (plan_.prefill.tokens) {
+    absl::StatusOr<std::unique_ptr<Prefill>> prefill =
+        Prefill::load(api_, bundle, smCount_, sharedLimit_);
+    if (!prefill.ok())
+      return prefill.status();
+    prefill_ = *std::move(prefill);
+    memoryBytes_ += prefill_->memoryBytes();
+  }
   return loadWeights(bundle);
 }
 
@@ -366,22 +374,135 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
   }
   BatchResult result;
   result.newIds.resize(request.rows.size());
-  RETURN_IF_ERROR(request.onLogits ? runByPosition(request, result.newIds)
-                                   : runAtOnce(request, result.newIds));
+  std::vector<RowProgress> rows;
+  for (const RowRequest &row : request.rows)
+    rows.push_back({row.start, uint32_t(row.ids.size()),
+                    uint32_t(row.ids.size()) + row.maxNew});
+  if (prefill_)
+    RETURN_IF_ERROR(prefill(request, rows, result.newIds));
+  if (!std::all_of(rows.begin(), rows.end(),
+                   [](const RowProgress &row) { return row.done(); }))
+    RETURN_IF_ERROR(request.onLogits
+                        ? runByPosition(request, rows, result.newIds)
+                        : runAtOnce(request, rows, result.newIds));
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
   return result;
 }
 
+abi::PrefillParams
+CudaExecutor::prefillParams(const BatchRequest &request) const {
+  abi::PrefillParams p{};
+  p.weights = weights_.as<const uint8_t>();
+  p.arena = arena_.as<uint8_t>();
+  p.places = prefill_->places();
+  p.kvRowBlocks = ceilDiv(limits_.maxSeq, kKvBlock);
+  p.ids = arena_.as<int32_t>(region("ids"));
+  p.idStride = plan_.maxSeq + 1;
+  p.inverseTemperature = request.temperature > 0 ? 1 / request.temperature : 0;
+  p.seed = request.seed;
+  return p;
+}
+
+absl::Status CudaExecutor::prefill(const BatchRequest &request,
+                                   std::vector<RowProgress> &rows,
+                                   std::vector<std::vector<int32_t>> &ids) {
+  const uint32_t most = request.prefillTokens ? std::min(request.prefillTokens,
+                                                         plan_.prefill.tokens)
+                                              : plan_.prefill.tokens;
+  abi::PrefillParams params = prefillParams(request);
+  std::vector<abi::PrefillToken> tokens;
+  while (true) {
+    tokens.clear();
+    for (uint32_t b = 0; b < rows.size(); ++b) {
+      uint32_t end = std::min(rows[b].known, request.decodeFrom),
+               left = end > rows[b].next ? end - rows[b].next : 0,
+               count = std::min(left, most - uint32_t(tokens.size()));
+      for (uint32_t i = 0; i != count; ++i)
+        tokens.push_back({request.rows[b].ids[rows[b].next + i], b,
+                          rows[b].next + i, rows[b].next + count});
+      rows[b].next += count;
+    }
+    if (tokens.empty())
+      break;
+    RETURN_IF_ERROR(prefill_->run(params, tokens));
+    params.tokens = uint32_t(tokens.size());
+    RETURN_IF_ERROR(prefillHeads(request, params, tokens, rows));
+  }
+  GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
+  for (uint32_t b = 0; b < rows.size(); ++b) {
+    if (!rows[b].done() || rows[b].known == rows[b].limit)
+      continue;
+    RETURN_IF_ERROR(copyIds(b, rows[b].known, ids[b], 1));
+    bool last =
+        ids[b].back() == request.eosId || rows[b].known + 1 == rows[b].limit;
+    ++rows[b].known;
+    if (last) // there is nothing to compute for its id
+      rows[b].next = rows[b].limit = rows[b].known;
+  }
+  return absl::OkStatus();
+}
+
+/// Logits of a pass's tokens: of all that are asked for, or of those that end a
+/// row's known ids, from which the row goes on.
+absl::Status
+CudaExecutor::prefillHeads(const BatchRequest &request,
+                           abi::PrefillParams params,
+                           std::span<const abi::PrefillToken> tokens,
+                           const std::vector<RowProgress> &rows) {
+  auto goesOn = [&](const abi::PrefillToken &token) {
+    const RowProgress &row = rows[token.row];
+    return token.position + 1 == row.known && row.known < row.limit;
+  };
+  std::vector<uint32_t> wanted;
+  for (uint32_t t = 0; t != tokens.size(); ++t)
+    if (request.onLogits || goesOn(tokens[t]))
+      wanted.push_back(t);
+  for (size_t first = 0; first < wanted.size(); first += plan_.maxBatch) {
+    params.headCount =
+        std::min<uint32_t>(plan_.maxBatch, uint32_t(wanted.size() - first));
+    params.chooses = 0;
+    for (uint32_t i = 0; i != params.headCount; ++i) {
+      params.headToken[i] = wanted[first + i];
+      params.chooses |= goesOn(tokens[wanted[first + i]]) ? 1u << i : 0;
+    }
+    RETURN_IF_ERROR(prefill_->head(params));
+    if (!request.onLogits)
+      continue;
+    GROK_CUDA_RETURN_IF_ERROR(
+        api_, copyToHost, logits_.data(), arena_.address() + region("logits"),
+        uint64_t(params.headCount) * model_.vocabSize * sizeof(float));
+    for (uint32_t i = 0; i != params.headCount; ++i) {
+      const abi::PrefillToken &token = tokens[params.headToken[i]];
+      RETURN_IF_ERROR(
+          request.onLogits(token.row, token.position,
+                           std::span<const float>(
+                               logits_.data() + uint64_t(i) * model_.vocabSize,
+                               model_.vocabSize)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> CudaExecutor::matrixRate() {
+  if (!prefill_)
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: found no prefill, expected it; compile the model with grokc "
+        "compile --max-prefill above 0",
+        path_));
+  RETURN_IF_ERROR(context_.makeCurrent());
+  return prefill_->matrixRate(prefillParams({}));
+}
+
 absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
+                                     const std::vector<RowProgress> &rows,
                                      std::vector<std::vector<int32_t>> &ids) {
   abi::DecodeParams params = baseParams(request);
   for (uint32_t b = 0; b < params.rows; ++b) {
-    const RowRequest &row = request.rows[b];
-    params.start[b] = row.start;
-    params.known[b] = row.ids.size();
-    params.limit[b] = row.ids.size() + row.maxNew;
+    params.start[b] = rows[b].next;
+    params.known[b] = rows[b].known;
+    params.limit[b] = rows[b].limit;
   }
   RETURN_IF_ERROR(launch(params, decode_));
   for (uint32_t b = 0; b < params.rows; ++b)
@@ -393,23 +514,19 @@ absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
 /// A launch a position, so that every position's logits can be taken.
 absl::Status
 CudaExecutor::runByPosition(const BatchRequest &request,
+                            std::vector<RowProgress> rows,
                             std::vector<std::vector<int32_t>> &ids) {
   abi::DecodeParams params = baseParams(request);
-  std::vector<uint32_t> length(params.rows),
-      next(params.rows); // known ids, and the next position to compute
-  for (uint32_t b = 0; b < params.rows; ++b) {
-    next[b] = request.rows[b].start;
-    length[b] = request.rows[b].ids.size();
-  }
   while (true) {
     bool any = false;
     for (uint32_t b = 0; b < params.rows; ++b) {
-      bool computes = next[b] < length[b];
+      const RowProgress &row = rows[b];
+      bool computes = !row.done();
       any |= computes;
-      params.start[b] = next[b];
-      params.known[b] = computes ? next[b] + 1 : next[b];
-      bool generates = computes && next[b] + 1 == length[b] &&
-                       ids[b].size() < request.rows[b].maxNew;
+      params.start[b] = row.next;
+      params.known[b] = computes ? row.next + 1 : row.next;
+      bool generates =
+          computes && row.next + 1 == row.known && row.known < row.limit;
       params.limit[b] = params.known[b] + (generates ? 1 : 0);
     }
     if (!any)
@@ -421,17 +538,17 @@ CudaExecutor::runByPosition(const BatchRequest &request,
     for (uint32_t b = 0; b < params.rows; ++b) {
       if (params.start[b] == params.known[b])
         continue;
-      std::span<const float> row(
+      std::span<const float> logits(
           logits_.data() + uint64_t(b) * model_.vocabSize, model_.vocabSize);
-      RETURN_IF_ERROR(request.onLogits(b, next[b], row));
-      ++next[b];
+      RETURN_IF_ERROR(request.onLogits(b, rows[b].next, logits));
+      ++rows[b].next;
       if (params.limit[b] == params.known[b])
         continue;
-      RETURN_IF_ERROR(copyIds(b, next[b], ids[b], 1));
-      bool last = ids[b].size() == request.rows[b].maxNew ||
-                  ids[b].back() == request.eosId;
+      RETURN_IF_ERROR(copyIds(b, rows[b].next, ids[b], 1));
+      bool last =
+          rows[b].known + 1 == rows[b].limit || ids[b].back() == request.eosId;
       if (!last)
-        ++length[b];
+        ++rows[b].known;
     }
   }
 }

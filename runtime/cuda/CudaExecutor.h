@@ -7,6 +7,7 @@
 
 #include "runtime/Executor.h"
 #include "runtime/bundle/KernelAbi.h"
+#include "runtime/cuda/Prefill.h"
 #include "runtime/cuda/Resources.h"
 
 namespace grok::cuda {
@@ -24,6 +25,7 @@ public:
   absl::StatusOr<BatchResult> run(const BatchRequest &request) override;
   absl::StatusOr<BenchResult> bench(const BenchRequest &request) override;
   absl::StatusOr<double> streamingCeiling() override;
+  absl::StatusOr<double> matrixRate() override;
   absl::StatusOr<std::vector<TraceSpan>>
   trace(const BenchRequest &request) override;
   uint32_t maxBatch() const override { return plan_.maxBatch; }
@@ -57,9 +59,28 @@ private:
   abi::DecodeParams baseParams(const BatchRequest &request) const;
   /// One launch; afterwards the status record holds the rows' lengths.
   absl::Status launch(abi::DecodeParams &params, Function kernel);
+  /// How far a row of the request in progress is.
+  struct RowProgress {
+    uint32_t next;  // first position that is not computed yet
+    uint32_t known; // ids there are
+    uint32_t limit; // ids to end with
+    bool done() const { return next == known; }
+  };
+  abi::PrefillParams prefillParams(const BatchRequest &request) const;
+  /// Takes the rows' known ids through the prefill kernels, pass by pass, and
+  /// appends the first new id of each row.
+  absl::Status prefill(const BatchRequest &request,
+                       std::vector<RowProgress> &rows,
+                       std::vector<std::vector<int32_t>> &ids);
+  absl::Status prefillHeads(const BatchRequest &request,
+                            abi::PrefillParams params,
+                            std::span<const abi::PrefillToken> tokens,
+                            const std::vector<RowProgress> &rows);
   absl::Status runAtOnce(const BatchRequest &request,
+                         const std::vector<RowProgress> &rows,
                          std::vector<std::vector<int32_t>> &ids);
   absl::Status runByPosition(const BatchRequest &request,
+                             std::vector<RowProgress> rows,
                              std::vector<std::vector<int32_t>> &ids);
   absl::Status clearKv(uint32_t rows, uint32_t positions);
   /// The parameters of bench launches, over a KV cache that is cleared.
@@ -90,7 +111,8 @@ private:
   uint64_t arenaBytes_ = 0, memoryBytes_ = 0;
   ModuleOwner module_;
   Function decode_ = nullptr, fill_ = nullptr;
-  std::string tracePtx_; // empty: the bundle has none
+  std::unique_ptr<Prefill> prefill_; // null: the bundle has none
+  std::string tracePtx_;             // empty: the bundle has none
   DeviceBuffer weights_, arena_, extents_, embedding_, slotOfSm_;
   uint32_t smTableEntries_ = 0;
   MappedBuffer statusRecord_;

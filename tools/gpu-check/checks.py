@@ -14,6 +14,8 @@ RUNS = 100
 SLOT_SHIFTS = (1, 67)  # every slot on another SM
 LOSS_LIMIT = 0.005  # relative
 LONG_ROW = 200      # positions: several blocks of the KV cache
+PASSES = (1, 7, 64)  # tokens of a prefill pass; the goldens' rows and batches span several
+DECODED_FROM = 13    # position of a row that prefill and decode share
 FILLER_LENGTHS = (1, 9, 61, 17, 70, 5, 33)
 
 
@@ -50,7 +52,8 @@ class BundleCheck:
         self.results, self.digest = [], None
         self.different = []  # what should have been the same bits, or ids
         with open(os.path.join(self.weights, "config.json")) as file:
-            self.vocab = json.load(file)["vocab_size"]
+            config = json.load(file)
+        self.vocab, self.max_seq = config["vocab_size"], min(config["max_position_embeddings"], 8192)
 
     def report(self, check, value, limit, ok):
         self.results.append(Result(f"{self.case.name} {check}", value, limit, ok))
@@ -74,6 +77,7 @@ class BundleCheck:
             self.report("pack", str(failure), "", False)
             return self
         if self.attempt("logits", self.check_logits):
+            self.attempt("prefill", self.check_prefill)
             self.check_rest()
         shutil.rmtree(os.path.dirname(self.bundle))
         return self
@@ -120,6 +124,33 @@ class BundleCheck:
             self.different += [f"slots shifted by {shift} SMs"] if shifted.bytes(f"logits.{row}") != expected else []
         self.different += [f"run {i}" for i, row in enumerate(runs) if tensors.bytes(f"logits.{row}") != expected]
         self.different += [f"row {i} of 8" for i, row in enumerate(places) if tensors.bytes(f"logits.{row}") != expected]
+
+    def golden_errors(self, tensors, rows):
+        return [relative_error(tensors.rows(f"logits.{row}")[p], r)
+                for row, (_, reference) in zip(rows, self.golden.logits) for p, r in reference.items()]
+
+    def check_prefill(self):
+        """The goldens' rows through decode, and through both; the same bits however the passes are cut; a row that is full."""
+        script = Script()
+        golden = [script.alone(ids) for ids, _ in self.golden.logits]
+        batch = script.batch(*[(filler(self.vocab, length, 3), 0) for length in (1, 40, 3, 17)])
+        for what, position in (("decode", 0), ("both", DECODED_FROM)):
+            tensors = self.machine.replay(self.bundle, script, "--decode-from", str(position))[1]
+            if self.case.variant == "":
+                self.report_errors(f"logits by {what}", self.golden_errors(tensors, golden), self.case.limit)
+        whole = self.machine.replay(self.bundle, script)[1]
+        for tokens in PASSES:
+            cut = self.machine.replay(self.bundle, script, "--prefill-tokens", str(tokens))[1]
+            self.different += [f"row {row} in passes of {tokens}" for row in (*golden, *batch)
+                               if cut.bytes(f"logits.{row}") != whole.bytes(f"logits.{row}")]
+        script = Script()
+        full = filler(self.vocab, self.max_seq, 11)
+        rows = [script.alone(full[:-1], 1), *script.batch((full[:5], 2), (full[:-1], 1))]
+        ids, _ = self.machine.replay(self.bundle, script, logits=False)
+        self.different += ["the row that is full"] if ids[rows[0]] != ids[rows[2]] else []
+        script = Script()
+        script.alone(full)
+        self.machine.replay(self.bundle, script, logits=False)
 
     def prompts(self):
         """(prompt, number to generate) of up to 8 rows of different lengths."""

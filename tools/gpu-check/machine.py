@@ -67,12 +67,12 @@ class Machine:
             raise Failure(f"{message.removeprefix('error: ')} (exit {code})")
         return out + err if prefix else out
 
-    def replay(self, bundle, script, logits=True, device=None, prefix=(), environment=()):
+    def replay(self, bundle, script, *flags, logits=True, device=None, prefix=(), environment=()):
         """Runs a script; returns the new ids of every row, and the rows' logits if they are asked for."""
         stem = f"{bundle}.{'logits' if logits else 'ids'}.{(device or self.device).replace(':', '')}"
         with open(stem + ".requests", "w") as file:
             file.write("\n".join(script.lines))
-        arguments = ["replay", bundle, "--requests", stem + ".requests", "--device", device or self.device]
+        arguments = ["replay", bundle, "--requests", stem + ".requests", "--device", device or self.device, *flags]
         if logits:
             arguments += ["-o", stem + ".safetensors"]
         out = self.call(*arguments, prefix=prefix, environment=environment)

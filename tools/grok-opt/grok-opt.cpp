@@ -18,7 +18,8 @@ static constexpr const char *kPasses[] = {
     "grok-routing-analysis", "grok-remove-unreachable-experts",
     "grok-prune-experts",    "grok-form-phases",
     "plan-assign-slots",     "plan-place-banks",
-    "plan-memory",           "plan-predict"};
+    "plan-memory",           "plan-prefill",
+    "plan-predict"};
 
 static constexpr const char *kFlags[][2] = {
     {"-o FILE", "Write to FILE instead of standard output"},

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 /// The command line as it was written; empty: not given.
 struct Arguments {
-  std::string config, target, weights, output, dtype, maxBatch = "8", maxSeq;
+  std::string config, target, weights, output, dtype, maxBatch = "8", maxSeq,
+                                                      maxPrefill = "4096";
   std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
               gelu;
   std::string pruningRatio, histogram, emit = "bundle";
@@ -46,6 +47,11 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
       return seq.status();
     o.maxSeq = *seq;
   }
+  auto prefill =
+      flagInteger("--max-prefill", args.maxPrefill, 0, kMostPrefillTokens);
+  if (!prefill.ok())
+    return prefill.status();
+  o.maxPrefill = *prefill;
   auto sm = flagWord<SmPolicy>("--sm-policy", args.smPolicy, smPolicyWords());
   if (!sm.ok())
     return sm.status();
@@ -213,6 +219,8 @@ Action addCompile(CLI::App &app) {
          "rows of a batch at most, 1 .. 8 (default 8)");
   option("--max-seq", args->maxSeq, "N",
          "positions of a row at most (default min(config, 8192))");
+  option("--max-prefill", args->maxPrefill, "N",
+         "prompt tokens of a pass, 0: none (default 4096)");
   option("--sm-policy", args->smPolicy, "all|group",
          "SMs of an expert: all, or its group's (default all)");
   option("--bank-policy", args->bankPolicy, "striped|expert",

@@ -42,6 +42,7 @@ bool ofOneExpert(MatrixKind kind) {
 Json optionsJson(const CompileOptions &o) {
   return {{"dtype", std::string(wordFor(o.dtype))},
           {"activations", std::string(wordFor(o.activations))},
+          {"max_prefill", o.maxPrefill},
           {"sm_policy", std::string(wordFor(o.smPolicy))},
           {"bank_policy", std::string(wordFor(o.bankPolicy))},
           {"max_batch", o.maxBatch},
@@ -90,6 +91,12 @@ Json planJson(const PlanTables &plan) {
           {"chunk_bytes", plan.chunkBytes},
           {"in_flight_chunks", plan.inFlightChunks},
           {"k_block", plan.blockSteps * kTileK},
+          {"prefill",
+           {{"tokens", plan.prefill.tokens},
+            {"tile_rows", kTileHeight},
+            {"tile_tokens", plan.prefill.tileTokens},
+            {"stages", plan.prefill.stages},
+            {"shared_bytes", plan.prefill.sharedBytes}}},
           {"device_index", plan.deviceIndex},
           {"device_count", plan.deviceCount},
           {"matrices", matricesJson(plan)}};

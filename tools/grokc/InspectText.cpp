@@ -70,6 +70,17 @@ void printPlan(std::ostream &out, const Json &r) {
                            text(p["ring_stages"]), grouped(p["chunk_bytes"]),
                            text(p["in_flight_chunks"]), text(p["k_block"]),
                            grouped(p["shared_bytes"]));
+  const Json &prefill = p["prefill"];
+  if (hasKernel && prefill["tokens"] == 0)
+    out << "             no prefill: prompts go through the decode kernel\n";
+  else if (hasKernel)
+    out << absl::StrFormat("             prefill of %s tokens a pass; tiles of "
+                           "%s x %s, %s stages; "
+                           "%s bytes shared\n",
+                           text(prefill["tokens"]), text(prefill["tile_rows"]),
+                           text(prefill["tile_tokens"]),
+                           text(prefill["stages"]),
+                           grouped(prefill["shared_bytes"]));
   out << absl::StrFormat("  %-14s %6s %6s %11s %6s %16s  %s\n", "matrix",
                          "tiles", "steps", "tiles/slot", "idle", "bytes",
                          "experts");

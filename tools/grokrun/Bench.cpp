@@ -8,6 +8,7 @@
 #include "tools/grokrun/ChromeTrace.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Output.h"
+#include "tools/grokrun/PrefillReport.h"
 #include "tools/grokrun/Session.h"
 
 namespace grok::grokrun {
@@ -19,6 +20,7 @@ constexpr uint32_t kTraceSteps = 4;
 struct Arguments {
   std::string bundle, mode = "decode", device = "auto", json, trace;
   BenchRequest request{.rows = 1, .context = 512, .steps = 1000, .seed = 0};
+  PrefillBenchRequest prefill;
 };
 
 absl::Status writeTrace(const Arguments &args, Executor &executor) {
@@ -32,10 +34,29 @@ absl::Status writeTrace(const Arguments &args, Executor &executor) {
   return writeTextFile(args.trace, chromeTrace(*spans));
 }
 
-absl::Status benchCommand(const Arguments &args) {
-  if (args.mode != "decode")
-    return absl::InvalidArgumentError(
-        absl::StrCat("--mode: found '", args.mode, "', expected decode"));
+absl::Status prefillCommand(const Arguments &args) {
+  if (!args.trace.empty())
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--trace: found it with --mode prefill, expected --mode decode"));
+  absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
+  if (!session.ok())
+    return session.status();
+  PrefillBenchRequest request = args.prefill;
+  request.rows = args.request.rows;
+  request.seed = args.request.seed;
+  absl::StatusOr<PrefillReport> report =
+      benchPrefill(*session->bundle, *session->executor, request);
+  if (!report.ok())
+    return report.status();
+  if (!args.json.empty())
+    if (absl::Status s = writeTextFile(args.json, prefillJson(*report));
+        !s.ok())
+      return s;
+  std::cout << prefillText(*report);
+  return absl::OkStatus();
+}
+
+absl::Status decodeCommand(const Arguments &args) {
   absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
   if (!session.ok())
     return session.status();
@@ -63,18 +84,27 @@ absl::Status benchCommand(const Arguments &args) {
   return absl::OkStatus();
 }
 
+absl::Status benchCommand(const Arguments &args) {
+  if (args.mode == "decode")
+    return decodeCommand(args);
+  if (args.mode == "prefill")
+    return prefillCommand(args);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--mode: found '", args.mode, "', expected decode or prefill"));
+}
+
 } // namespace
 
 Action addBench(CLI::App &app) {
   auto args = std::make_shared<Arguments>();
   CLI::App *command = app.add_subcommand(
-      "bench", "Measure steps of a batch against the memory's speed");
+      "bench", "Measure a batch's steps or prompts against the device's speed");
   addBundle(*command, args->bundle);
   auto option = [&](const char *flag, auto &value, const char *type,
                     const char *help) {
     return command->add_option(flag, value, help)->type_name(type);
   };
-  option("--mode", args->mode, "MODE", "What to measure: decode")
+  option("--mode", args->mode, "MODE", "What to measure: decode or prefill")
       ->capture_default_str();
   auto number = [&](const char *flag, auto &value, const char *type,
                     const char *help) {
@@ -85,6 +115,12 @@ Action addBench(CLI::App &app) {
          "Positions that a step attends to");
   number("--steps", args->request.steps, "M",
          "Steps to measure, after some to warm up");
+  number("--prompt-tokens", args->prefill.promptTokens, "N",
+         "Prefill: tokens of each row's prompt");
+  number("--pass-tokens", args->prefill.passTokens, "N",
+         "Prefill: tokens of a pass at most, 0: as compiled");
+  number("--runs", args->prefill.runs, "R",
+         "Prefill: runs to measure, after some to warm up");
   number("--seed", args->request.seed, "S", "Seed of the steps' token ids");
   addDevice(*command, args->device);
   option("--json", args->json, "FILE",

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/FileIO.h"
+#include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Ids.h"
 #include "tools/grokrun/Output.h"
@@ -21,6 +22,7 @@ constexpr uint64_t kMaxFileBytes = uint64_t(1) << 28;
 
 struct Arguments {
   std::string bundle, requests, output, device = "auto";
+  uint32_t prefillTokens = 0, decodeFrom = ~0u;
 };
 
 /// A batch, and the file's line that holds its first row.
@@ -85,12 +87,15 @@ absl::StatusOr<std::vector<Batch>> readBatches(const std::string &path) {
 /// asked for.
 class Replayer {
 public:
-  Replayer(const Session &session, bool logits)
-      : session_(session), logits_(logits) {}
+  Replayer(const Session &session, const Arguments &args)
+      : session_(session), logits_(!args.output.empty()),
+        prefillTokens_(args.prefillTokens), decodeFrom_(args.decodeFrom) {}
 
   absl::Status run(const Batch &batch) {
     BatchRequest request;
     request.rows = batch.rows;
+    request.prefillTokens = prefillTokens_;
+    request.decodeFrom = decodeFrom_;
     size_t first = matrices_.size();
     if (logits_) {
       matrices_.resize(first + batch.rows.size());
@@ -122,6 +127,7 @@ public:
 private:
   const Session &session_;
   const bool logits_;
+  const uint32_t prefillTokens_, decodeFrom_;
   std::vector<Matrix> matrices_;
 };
 
@@ -132,7 +138,7 @@ absl::Status replayCommand(const Arguments &args) {
   absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
   if (!session.ok())
     return session.status();
-  Replayer replayer(*session, !args.output.empty());
+  Replayer replayer(*session, args);
   for (const Batch &batch : *batches)
     if (absl::Status s = replayer.run(batch); !s.ok())
       return absl::Status(s.code(),
@@ -161,6 +167,13 @@ Action addReplay(CLI::App &app) {
                    "Also write every row's logits: tensors logits.0, logits.1, "
                    "... [positions, vocab], float32")
       ->type_name("OUT");
+  cli::addDecimal(*command, "--prefill-tokens", args->prefillTokens,
+                  "Known ids of a prefill pass at most; 0: as compiled")
+      ->type_name("N");
+  cli::addDecimal(*command, "--decode-from", args->decodeFrom,
+                  "Known ids from this position on go through the decode "
+                  "kernel")
+      ->type_name("P");
   addDevice(*command, args->device);
   return [args] { return replayCommand(*args); };
 }
