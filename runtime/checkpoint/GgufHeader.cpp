@@ -189,6 +189,9 @@ private:
     if (header_.numbers.count(key) || header_.texts.count(key) ||
         std::ranges::find(arrays_, key) != arrays_.end())
       return damaged(where, "found a second time, expected it once");
+    if (key == "general.alignment" && type != kU32)
+      return damaged(where, absl::StrCat("found type ", type, ", expected ",
+                                         uint32_t(kU32), " (uint32)"));
     if (type == kString) {
       header_.texts[key] = text(where, kMaxText);
     } else if (type == kArray) {
@@ -201,9 +204,6 @@ private:
                                            ", expected 0 or 1"));
       if (ok())
         header_.numbers[key] = toNumber(type, from);
-      if (ok() && key == "general.alignment" && type != kU32)
-        damaged(where, absl::StrCat("found type ", type, ", expected ",
-                                    uint32_t(kU32), " (uint32)"));
     } else {
       damaged(where, absl::StrCat("found type ", type, ", expected 0 to 12"));
     }

@@ -149,7 +149,8 @@ private:
     if (found.size() != 2 || !found.count("weight") || !found.count("scales"))
       return error(
           absl::StrCat("a quantised weight with ", found.size(), " attributes"),
-          "weight and scales; the file is damaged");
+          "weight and scales; the file is damaged: download or export it "
+          "again");
     absl::StatusOr<Array> weight = readArray(*found["weight"], "weight");
     if (!weight.ok())
       return weight.status();
@@ -175,14 +176,15 @@ private:
           absl::StrCat("scales of shape ", shapeText(scales->shape)),
           absl::StrCat("a row of them for each of equal blocks of the ", inputs,
                        " inputs of weights of shape ", shapeText(weight->shape),
-                       "; the file is damaged"));
+                       "; the file is damaged: download or export it again"));
     }
     inputs = blocks;
     if (scales->shape != expected)
-      return error(absl::StrCat("scales of shape ", shapeText(scales->shape)),
-                   absl::StrCat(shapeText(expected), " for weights of shape ",
-                                shapeText(weight->shape),
-                                "; the file is damaged"));
+      return error(
+          absl::StrCat("scales of shape ", shapeText(scales->shape)),
+          absl::StrCat(shapeText(expected), " for weights of shape ",
+                       shapeText(weight->shape),
+                       "; the file is damaged: download or export it again"));
     StoredTensor tensor = turned(*weight);
     tensor.coding = StoredTensor::Coding::kScaled;
     tensor.scales = {index_, scales->offset};
@@ -196,8 +198,9 @@ private:
                                   const std::string &what) const {
     if (value.kind != Kind::kCall ||
         !contains(kArray, pickle_[value.items[0]].text))
-      return error(absl::StrCat(describe(value), " as ", what),
-                   "a NumPy array; the file is damaged");
+      return error(
+          absl::StrCat(describe(value), " as ", what),
+          "a NumPy array; the file is damaged: download or export it again");
     const PickleValue &state = pickle_[value.state];
     auto item = [&](size_t i) -> const PickleValue & {
       return pickle_[state.items[i]];
@@ -206,7 +209,8 @@ private:
         item(1).kind != Kind::kTuple || item(3).kind != Kind::kBool ||
         item(4).kind != Kind::kBytes)
       return error(absl::StrCat(describe(state), " as the state of ", what),
-                   "(1, shape, dtype, order, bytes); the file is damaged");
+                   "(1, shape, dtype, order, bytes); the file is damaged: "
+                   "download or export it again");
     if (item(3).integer)
       return error(absl::StrCat("columns in order in ", what),
                    "rows in order (C's); save it again");
@@ -221,15 +225,16 @@ private:
       const PickleValue &size = pickle_[index];
       if (size.kind != Kind::kInteger || size.integer < 0)
         return error(absl::StrCat(describe(size), " in the shape of ", what),
-                     "sizes; the file is damaged");
+                     "sizes; the file is damaged: download or export it again");
       array.shape.push_back(uint64_t(size.integer));
       overflow |= __builtin_mul_overflow(bytes, uint64_t(size.integer), &bytes);
     }
     if (overflow || bytes != item(4).size)
-      return error(absl::StrCat(item(4).size, " bytes in ", what),
-                   absl::StrCat("shape ", shapeText(array.shape), " of ",
-                                std::string(elementName(*type)),
-                                "; the file is damaged"));
+      return error(
+          absl::StrCat(item(4).size, " bytes in ", what),
+          absl::StrCat("shape ", shapeText(array.shape), " of ",
+                       std::string(elementName(*type)),
+                       "; the file is damaged: download or export it again"));
     return array;
   }
 

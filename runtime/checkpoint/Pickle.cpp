@@ -128,8 +128,9 @@ private:
   std::string text(uint64_t size) {
     textBytes_ += size;
     if (size > kMaxText || textBytes_ > kMaxAllText) {
-      error(absl::StrCat("found a text of ", size, " bytes, expected at most ",
-                         kMaxText, ", and ", kMaxAllText, " in all"));
+      damaged(absl::StrCat("found a text of ", size,
+                           " bytes, expected at most ", kMaxText, ", and ",
+                           kMaxAllText, " in all"));
       return "";
     }
     std::span<const uint8_t> from = take(size);
@@ -145,8 +146,8 @@ private:
 
   void push(PickleValue value) {
     if (pickle_.values.size() >= kMaxValues || stack_.size() >= kMaxStack) {
-      error(absl::StrCat("found more than ", kMaxValues,
-                         " values, expected no more"));
+      damaged(absl::StrCat("found more than ", kMaxValues,
+                           " values, expected no more"));
       return;
     }
     if (value.kind == Kind::kNone) { // there is one
@@ -225,8 +226,8 @@ private:
   void count(size_t items) {
     items_ += items;
     if (items_ > kMaxItems)
-      error(absl::StrCat("found more than ", kMaxItems,
-                         " elements, expected no more"));
+      damaged(absl::StrCat("found more than ", kMaxItems,
+                           " elements, expected no more"));
   }
   void tuple(unsigned size) {
     PickleValue value;
@@ -253,8 +254,8 @@ private:
     else if (stack_.size() < kMaxStack)
       stack_.push_back(it->second);
     else
-      error(absl::StrCat("found more than ", kMaxStack,
-                         " operands, expected no more"));
+      damaged(absl::StrCat("found more than ", kMaxStack,
+                           " operands, expected no more"));
   }
 
   /// REDUCE and NEWOBJ: callee and arguments.
@@ -312,8 +313,8 @@ private:
   }
   void pushLong(uint64_t size) {
     if (size > 8) {
-      error(absl::StrCat("found an integer of ", size,
-                         " bytes, expected at most 8"));
+      damaged(absl::StrCat("found an integer of ", size,
+                           " bytes, expected at most 8"));
       return;
     }
     uint64_t value = number(unsigned(size));
@@ -341,7 +342,7 @@ private:
   }
   void protocol() {
     if (uint64_t version = number(1); version < 2 || version > 5)
-      error(absl::StrCat("found protocol ", version, ", expected 2 to 5"));
+      damaged(absl::StrCat("found protocol ", version, ", expected 2 to 5"));
   }
   void global() {
     std::string module = line();

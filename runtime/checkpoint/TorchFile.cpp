@@ -206,7 +206,8 @@ private:
         !strides || shape->size() != strides->size())
       return bad("arguments that make no tensor",
                  "a storage, an offset, and a size and a stride of the same "
-                 "length, none negative; the file is damaged");
+                 "length, none negative; the file is damaged: download or "
+                 "export it again");
     absl::StatusOr<Storage> place = readStorage(name, *storage);
     if (!place.ok())
       return place.status();
@@ -224,11 +225,12 @@ private:
       overflow |= __builtin_add_overflow(last, step, &last);
     }
     if (overflow || (!empty && last >= place->elements))
-      return bad(absl::StrCat("shape ", shapeText(*shape), " with strides ",
-                              shapeText(*strides), " from element ",
-                              offset->integer),
-                 absl::StrCat("it inside its storage of ", place->elements,
-                              " elements; the file is damaged"));
+      return bad(
+          absl::StrCat("shape ", shapeText(*shape), " with strides ",
+                       shapeText(*strides), " from element ", offset->integer),
+          absl::StrCat(
+              "it inside its storage of ", place->elements,
+              " elements; the file is damaged: download or export it again"));
     tensor.parts = {
         {index_,
          place->offset + (empty ? 0 : uint64_t(offset->integer)) * bytes}};
@@ -267,29 +269,31 @@ private:
         item(4).integer < 0)
       return error(where, "found a reference to no storage, expected "
                           "('storage', class, key, device, elements); the "
-                          "file is damaged");
+                          "file is damaged: download or export it again");
     auto known =
         std::ranges::find(kStorages, item(1).text, &StorageClass::global);
     if (known == kStorages.end())
       return error(where,
                    absl::StrCat("found storage class ", inQuotes(item(1).text),
                                 ", expected one of torch's; the file "
-                                "is damaged"));
+                                "is damaged: download or export it again"));
     std::string entryName = absl::StrCat(folder_, "data/", item(2).text);
     auto entry = entries_.find(entryName);
     if (entry == entries_.end())
-      return error(where, absl::StrCat("found no entry ", inQuotes(entryName),
-                                       ", expected the tensor's storage; the "
-                                       "file is damaged"));
+      return error(
+          where, absl::StrCat("found no entry ", inQuotes(entryName),
+                              ", expected the tensor's storage; the "
+                              "file is damaged: download or export it again"));
     uint64_t elements = uint64_t(item(4).integer), bytes = 0;
     if (__builtin_mul_overflow(elements, elementBits(known->type) / 8,
                                &bytes) ||
         bytes != entry->second.size)
-      return error(where, absl::StrCat("found ", entry->second.size,
-                                       " bytes in ", inQuotes(entryName),
-                                       ", expected ", elements, " elements of ",
-                                       std::string(elementName(known->type)),
-                                       "; the file is damaged"));
+      return error(
+          where,
+          absl::StrCat("found ", entry->second.size, " bytes in ",
+                       inQuotes(entryName), ", expected ", elements,
+                       " elements of ", std::string(elementName(known->type)),
+                       "; the file is damaged: download or export it again"));
     return Storage{known->type, entry->second.offset, elements};
   }
 

@@ -93,12 +93,11 @@ absl::Status readPruning(const Arguments &args, CompileRequest &request) {
   return absl::OkStatus();
 }
 
-/// The directory of the config, if the checkpoint may lie there.
-std::string configDirectory(const std::string &config) {
+/// The directory itself, or that of the file.
+std::string directoryOf(const std::string &path) {
   std::error_code error;
-  return fs::is_directory(config, error)
-             ? config
-             : fs::path(config).parent_path().string();
+  return fs::is_directory(path, error) ? path
+                                       : fs::path(path).parent_path().string();
 }
 
 absl::Status readWeights(const Arguments &args, CompileRequest &request) {
@@ -112,14 +111,14 @@ absl::Status readWeights(const Arguments &args, CompileRequest &request) {
     else
       return absl::InvalidArgumentError(absl::StrCat(
           "--weights: not given and --config is the file ", args.config,
-          ", expected a directory, none or synthetic:SEED"));
+          ", expected a checkpoint, none or synthetic:SEED"));
   }
   absl::StatusOr<WeightsRecipe> recipe = flagWeights(text, request.checkpoint);
   if (!recipe.ok())
     return recipe.status();
   request.weights = *recipe;
-  for (const std::string &directory :
-       {request.checkpoint, configDirectory(args.config)}) {
+  for (const std::string &path : {request.checkpoint, args.config}) {
+    std::string directory = directoryOf(path);
     fs::path file = fs::path(directory) / "tokenizer.model";
     std::error_code error;
     if (request.tokenizer.empty() && fs::is_regular_file(file, error))
@@ -203,7 +202,7 @@ Action addCompile(CLI::App &app) {
          "config.json, or the directory that holds it");
   option("--target", args->target, "NAME|FILE",
          "the part to compile for; an error without it lists them");
-  option("--weights", args->weights, "DIR|none|synthetic:SEED",
+  option("--weights", args->weights, "DIR|FILE.gguf|none|synthetic:SEED",
          "the checkpoint (default: the --config directory)");
   option("-o", args->output, "OUT.grok",
          "the bundle to write; for other --emit a text file");
