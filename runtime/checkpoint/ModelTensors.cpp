@@ -21,7 +21,7 @@ public:
   Matcher(FileSet &set, const ModelConfig &model) : set_(set), model_(model) {}
 
   absl::StatusOr<TensorMap> match() {
-    std::optional<Spelling> spelling = detect();
+    std::optional<Spelling> spelling = detectSpelling(set_);
     if (!spelling)
       return absl::InvalidArgumentError(absl::StrCat(
           set_.directory, ": found ",
@@ -43,20 +43,30 @@ public:
     return std::move(found_);
   }
 
+  Mismatches mismatches() {
+    Mismatches out;
+    spelling_ = detectSpelling(set_).value_or(Spelling::kAttn);
+    // No visit fails, so neither does this.
+    forEachTensor(model_, [&](const TensorId &id) {
+      // One tensor of all experts is one mismatch.
+      if (isStacked(spelling_, id.kind) && id.expert > 0)
+        return absl::OkStatus();
+      absl::Status status = take(id);
+      if (!status.ok())
+        (absl::IsNotFound(status) ? out.missing : out.wrong)
+            .emplace_back(status.message());
+      set_.tensors.erase(storedName(spelling_, id));
+      return absl::OkStatus();
+    }).IgnoreError();
+    for (const auto &[name, tensor] : set_.tensors)
+      if (!isIgnoredTensor(name))
+        out.extra.push_back(name);
+    return out;
+  }
+
 private:
   static std::string example(Spelling spelling) {
     return inQuotes(spellingExample(spelling));
-  }
-
-  std::optional<Spelling> detect() const {
-    std::array<size_t, kSpellings> count = {};
-    for (const auto &[name, tensor] : set_.tensors)
-      if (std::optional<Spelling> spelling = spellingOf(name))
-        ++count[size_t(*spelling)];
-    auto best = std::ranges::max_element(count);
-    if (*best == 0)
-      return std::nullopt;
-    return Spelling(best - count.begin());
   }
 
   /// Moves a tensor from the stored ones to the found ones.
@@ -214,6 +224,21 @@ private:
 };
 
 } // namespace
+
+std::optional<Spelling> detectSpelling(const FileSet &set) {
+  std::array<size_t, kSpellings> count = {};
+  for (const auto &[name, tensor] : set.tensors)
+    if (std::optional<Spelling> spelling = spellingOf(name))
+      ++count[size_t(*spelling)];
+  auto best = std::ranges::max_element(count);
+  if (*best == 0)
+    return std::nullopt;
+  return Spelling(best - count.begin());
+}
+
+Mismatches findMismatches(FileSet set, const ModelConfig &model) {
+  return Matcher(set, model).mismatches();
+}
 
 absl::StatusOr<TensorMap> matchTensors(FileSet &set, const ModelConfig &model) {
   return Matcher(set, model).match();
