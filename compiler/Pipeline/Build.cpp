@@ -72,7 +72,7 @@ absl::Status writeBundleOf(const CompileRequest &request, Lowered lowered,
       return status;
   contents.files["plan.mlir"] = std::move(lowered.planText);
   if (!ingredients.tokenizer.empty())
-    contents.files[kTokenizerFile] = ingredients.tokenizer;
+    contents.files[ingredients.tokenizerFile] = ingredients.tokenizer;
   contents.plan = std::move(lowered.tables);
   for (const std::string &message : findLeftovers(request.output))
     if (hooks.report)

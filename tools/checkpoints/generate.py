@@ -11,6 +11,7 @@ import ckpt0
 import gguf
 import model
 import safetensors
+import tokjson
 import torchfile
 
 LAYOUTS = {
@@ -47,6 +48,9 @@ def parse(argv):
                         + "; ".join(f"{k}: {', '.join(v)}" for k, v in STORES.items()))
     parser.add_argument("--spelling", default="self_attn", choices=model.SPELLINGS,
                         help="names in safetensors and .bin")
+    parser.add_argument("--vocabulary", type=int, default=48, metavar="V")
+    parser.add_argument("--tokenizer", action="store_true", help="also write a small tokenizer.tok.json, as Grok-2 has; "
+                        "needs a vocabulary of 300 or more")
     parser.add_argument("--old-names", action="store_true", help="gguf: the first name of the norm after the experts")
     parser.add_argument("--zip64", action="store_true", help="torch: the records of files above 4 GB")
     parser.add_argument("--transposed", action="store_true", help="torch: matrices as transposed views of their storage")
@@ -58,6 +62,8 @@ def parse(argv):
     needs = {"q8_0": "q8_0", "int8": "int8"}.get(options.store)
     if needs and options.grid != needs:
         parser.error(f"--grid: found '{options.grid}', expected '{needs}', the values that {options.store} can hold")
+    if options.tokenizer and options.vocabulary < 300:
+        parser.error(f"--vocabulary: found {options.vocabulary}, expected 300 or more with --tokenizer")
     if options.family == "grok-2" and options.layout == "ckpt-0":
         parser.error("--family: found 'grok-2', expected 'grok-1': ckpt-0 is a layout of Grok-1")
     return options
@@ -69,6 +75,8 @@ def main(argv):
     made = model.Model(options)
     made.write_config(os.path.join(options.output, "config.json"))
     LAYOUTS[options.layout](made, options)
+    if options.tokenizer:
+        tokjson.write(os.path.join(options.output, "tokenizer.tok.json"))
 
 
 if __name__ == "__main__":

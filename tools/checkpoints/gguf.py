@@ -77,7 +77,7 @@ def metadata(model):
         "grok.expert_count": models.E, "grok.expert_used_count": 2, "grok.expert_feed_forward_length": models.F,
         "grok.feed_forward_length": models.FD if model.dense else models.F, "grok.embedding_scale": 5.5,
         "grok.logit_scale": 0.625, "grok.attention.output_scale": 0.25, "grok.attn_logit_softcapping": 30.0,
-        "grok.router_logit_softcapping": 30.0, "tokenizer.ggml.tokens": [f"t{i}" for i in range(models.V)],
+        "grok.router_logit_softcapping": 30.0, "tokenizer.ggml.tokens": [f"t{i}" for i in range(model.options.vocabulary)],
     }
     if model.dense:
         pairs.update({"grok.final_logit_softcapping": 50.0, "grok.attention.temperature_length": 4})

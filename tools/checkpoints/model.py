@@ -8,7 +8,7 @@ FAMILIES = ("grok-1", "grok-2")
 GRIDS = ("half", "q8_0", "int8")
 SPELLINGS = ("attn", "transformer", "self_attn")
 
-V, D, H, K, DH, E, F, FD = 48, 32, 4, 2, 16, 4, 64, 96
+D, H, K, DH, E, F, FD = 32, 4, 2, 16, 4, 64, 96
 Q8_BLOCK = 32
 
 
@@ -35,10 +35,10 @@ class Model:
         self.layers = options.layers
         self.dense = options.family == "grok-2"
         self.tensors = {}
-        self._add("embedding", (V, D))
+        self._add("embedding", (options.vocabulary, D))
         self._add("final_norm", (D,))
         if self.dense:
-            self._add("head", (V, D))
+            self._add("head", (options.vocabulary, D))
         for layer in range(self.layers):
             for norm in ("pre_attn_norm", "post_attn_norm", "pre_moe_norm", "post_moe_norm"):
                 self._add(f"{layer}.{norm}", (D,))
@@ -89,11 +89,11 @@ class Model:
     def write_config(self, path):
         config = {
             "architectures": ["Grok1ModelForCausalLM"], "model_type": "grok-1", "torch_dtype": "bfloat16",
-            "vocab_size": V, "hidden_size": D, "num_hidden_layers": self.layers, "num_attention_heads": H,
+            "vocab_size": self.options.vocabulary, "hidden_size": D, "num_hidden_layers": self.layers, "num_attention_heads": H,
             "num_key_value_heads": K, "head_dim": DH, "num_experts": E, "num_experts_per_tok": 2,
             "intermediate_size": F, "embedding_multiplier_scale": 5.5, "output_multiplier_scale": 0.625,
             "attn_output_multiplier": 0.25, "max_attn_value": 30.0, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-            "max_position_embeddings": 128, "tie_word_embeddings": True,
+            "max_position_embeddings": 1024, "tie_word_embeddings": True,
         }
         if self.dense:
             config.update({

@@ -7,6 +7,7 @@
 #include "compiler/Config/TextFile.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/OutputFile.h"
 #include "tools/grokc/Commands.h"
 #include "tools/grokc/Flags.h"
@@ -100,6 +101,25 @@ std::string directoryOf(const std::string &path) {
                                        : fs::path(path).parent_path().string();
 }
 
+/// The tokenizer of a directory, unless there is one already.
+absl::Status findTokenizer(const std::string &directory,
+                           CompileRequest &request) {
+  if (!request.tokenizer.empty())
+    return absl::OkStatus();
+  for (const char *name : {kSentencePieceFile, kBytePairFile}) {
+    fs::path file = fs::path(directory) / name;
+    std::error_code error;
+    if (!fs::is_regular_file(file, error))
+      continue;
+    if (!request.tokenizer.empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.string(), ": found beside ", request.tokenizer,
+                       ", expected one tokenizer; move the other one away"));
+    request.tokenizer = file.string();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status readWeights(const Arguments &args, CompileRequest &request) {
   std::string text = args.weights;
   if (text.empty()) {
@@ -117,13 +137,10 @@ absl::Status readWeights(const Arguments &args, CompileRequest &request) {
   if (!recipe.ok())
     return recipe.status();
   request.weights = *recipe;
-  for (const std::string &path : {request.checkpoint, args.config}) {
-    std::string directory = directoryOf(path);
-    fs::path file = fs::path(directory) / "tokenizer.model";
-    std::error_code error;
-    if (request.tokenizer.empty() && fs::is_regular_file(file, error))
-      request.tokenizer = file.string();
-  }
+  for (const std::string &path : {request.checkpoint, args.config})
+    if (absl::Status status = findTokenizer(directoryOf(path), request);
+        !status.ok())
+      return status;
   return absl::OkStatus();
 }
 
