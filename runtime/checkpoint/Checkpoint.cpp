@@ -13,11 +13,26 @@
 namespace grok {
 namespace {
 
+std::string identityOf(const std::vector<MappedFile> &files) {
+  std::string text;
+  for (const MappedFile &file : files)
+    absl::StrAppend(&text, file.path(), "\n", file.identity(), "\n");
+  return text;
+}
+
 class CheckpointSource : public TensorSource {
 public:
   CheckpointSource(FileSet &&set, TensorMap &&tensors, const ModelConfig &model)
-      : reader_(std::move(set.files)), directory_(std::move(set.directory)),
-        tensors_(std::move(tensors)), model_(model) {}
+      : identity_(identityOf(set.files)), reader_(std::move(set.files)),
+        directory_(std::move(set.directory)), tensors_(std::move(tensors)),
+        model_(model) {
+    for (const auto &[id, tensor] : tensors_)
+      turned_ |= id.kind != TensorKind::kRouter && !tensor.strides.empty() &&
+                 tensor.strides.back() != 1;
+  }
+
+  std::string identity() const override { return identity_; }
+  bool wantsWholeMatrices() const override { return turned_; }
 
   absl::Status readRow(const TensorId &id, uint32_t row,
                        std::span<float> out) override {
@@ -63,7 +78,9 @@ private:
     return &it->second;
   }
 
+  std::string identity_;
   RowReader reader_;
+  bool turned_ = false; // some matrices lie column by column
   std::string directory_;
   TensorMap tensors_;
   ModelConfig model_;

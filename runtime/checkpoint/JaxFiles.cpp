@@ -51,15 +51,11 @@ constexpr std::array<std::string_view, 2> kArray = {
 constexpr std::string_view kArrayClass = "numpy ndarray";
 constexpr std::string_view kType = "numpy dtype";
 constexpr std::string_view kQuantized = "__main__ QuantizedWeight8bit";
-constexpr std::array<std::string_view, 5> kBf16 = {
-    "ml_dtypes bfloat16", "ml_dtypes._ml_dtypes_ext bfloat16",
-    "jaxlib.xla_extension bfloat16", "jax._src.dtypes bfloat16",
-    "tensorflow.python.lib.core._pywrap_bfloat16 bfloat16"};
+constexpr std::string_view kBf16 = "* bfloat16", kBf16End = " bfloat16";
 
 std::vector<std::string_view> allowedGlobals() {
-  std::vector<std::string_view> names = {kArrayClass, kType, kQuantized};
+  std::vector<std::string_view> names = {kArrayClass, kType, kQuantized, kBf16};
   names.insert(names.end(), kArray.begin(), kArray.end());
-  names.insert(names.end(), kBf16.begin(), kBf16.end());
   return names;
 }
 
@@ -253,7 +249,7 @@ private:
       return std::nullopt;
     if (name.kind == Kind::kText && name.text == "f4")
       return ElementType::kF32;
-    if (name.kind == Kind::kGlobal && contains(kBf16, name.text))
+    if (name.kind == Kind::kGlobal && name.text.ends_with(kBf16End))
       return ElementType::kBF16;
     return std::nullopt;
   }

@@ -186,7 +186,10 @@ private:
     PickleValue value;
     value.kind = Kind::kGlobal;
     value.text = absl::StrCat(module, " ", name);
-    if (std::ranges::find(globals_, value.text) == globals_.end()) {
+    auto named = [&](const std::string &text) {
+      return std::ranges::find(globals_, text) != globals_.end();
+    };
+    if (!named(value.text) && !named(absl::StrCat("* ", name))) {
       error(absl::StrCat(
           "found the global ", inQuotes(absl::StrCat(module, ".", name)),
           ", expected only what tensors need; no program was run, but others "

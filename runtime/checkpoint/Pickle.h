@@ -50,8 +50,8 @@ struct Pickle {
 
 /// Reads one pickle, which fills `bytes`. InvalidArgument, naming `place` and
 /// the byte, for opcodes that data does not need, for globals that are not
-/// among `globals` ("module name"), for what is cut off, and beyond limits that
-/// no checkpoint comes near.
+/// among `globals` ("module name", or "* name" of any module), for what is cut
+/// off, and beyond limits that no checkpoint comes near.
 absl::StatusOr<Pickle> readPickle(std::span<const uint8_t> bytes,
                                   const std::string &place,
                                   std::span<const std::string_view> globals);
