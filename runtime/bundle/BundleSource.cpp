@@ -3,10 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/Bundle.h"
-#include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Fragment.h"
 #include "runtime/bundle/Half.h"
+#include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/PlanCheck.h"
 
 namespace grok {
