@@ -13,16 +13,15 @@
 namespace grok {
 namespace {
 
-constexpr size_t kPieceBytes = size_t(8) << 20;
-constexpr size_t kWaitingPieces = 3; // for each of the two threads
+constexpr size_t kPieceBytes = size_t(1) << 20; // stays in a cache
+constexpr size_t kWaitingPieces = 6;            // for each of the two threads
 constexpr uint64_t kMeasuredBytes = uint64_t(64) << 20;
 
 } // namespace
 
 BlobFile::BlobFile(std::string path, uint64_t bytes, Order order)
-    : path_(std::move(path)), bytes_(bytes), order_(order),
-      piece_(std::make_shared<Piece>()), hasher_(kWaitingPieces),
-      writer_(kWaitingPieces) {}
+    : path_(std::move(path)), bytes_(bytes), order_(order), piece_(newPiece()),
+      hasher_(kWaitingPieces), writer_(kWaitingPieces) {}
 
 BlobFile::~BlobFile() {
   // The threads use the file until they are done; what they say is lost.
@@ -77,14 +76,33 @@ absl::Status BlobFile::write(uint64_t offset, std::span<const uint8_t> bytes) {
 absl::Status BlobFile::flush() {
   if (piece_->bytes.empty())
     return absl::OkStatus();
-  auto piece = std::exchange(piece_, std::make_shared<Piece>());
-  piece_->bytes.reserve(kPieceBytes + kPieceBytes / 4);
+  auto piece = std::exchange(piece_, newPiece());
   if (order_ == Order::kAscending)
     if (absl::Status status =
             hasher_.give([this, piece] { return hash(*piece); });
         !status.ok())
       return status;
   return writer_.give([this, piece] { return put(*piece); });
+}
+
+/// Both threads may hold it; it is free again when the last one is done.
+std::shared_ptr<BlobFile::Piece> BlobFile::newPiece() {
+  std::unique_ptr<Piece> piece;
+  {
+    std::lock_guard lock(freeMutex_);
+    if (!free_.empty()) {
+      piece = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!piece)
+    piece = std::make_unique<Piece>();
+  piece->offset = 0;
+  piece->bytes.clear();
+  return {piece.release(), [this](Piece *done) {
+            std::lock_guard lock(freeMutex_);
+            free_.emplace_back(done);
+          }};
 }
 
 absl::Status BlobFile::sync(std::function<absl::Status()> then) {

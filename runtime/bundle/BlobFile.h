@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ private:
     std::vector<uint8_t> bytes;
   };
   absl::Status flush();
+  std::shared_ptr<Piece> newPiece();
   absl::Status put(const Piece &piece) const;
   absl::Status hash(const Piece &piece);
   void hashZeros(uint64_t until);
@@ -57,7 +59,9 @@ private:
   const uint64_t bytes_;
   const Order order_;
   int file_ = -1;
-  std::shared_ptr<Piece> piece_; // being filled
+  std::mutex freeMutex_;
+  std::vector<std::unique_ptr<Piece>> free_; // memory that is used again
+  std::shared_ptr<Piece> piece_;             // being filled
   Sha256 hash_;
   uint64_t hashed_ = 0; // bytes
   Worker hasher_, writer_;

@@ -53,4 +53,8 @@ public:
                                  std::span<uint16_t> out);
 };
 
+/// Rounds a row as readRow16 does, with its error.
+absl::Status roundRow(const TensorId &id, uint32_t row, DType dtype,
+                      std::span<const float> in, std::span<uint16_t> out);
+
 } // namespace grok

@@ -52,7 +52,9 @@ public:
         dtype == DType::kF16 ? ElementType::kF16 : ElementType::kBF16;
     if ((*tensor)->type != same ||
         (*tensor)->coding != StoredTensor::Coding::kPlain) {
-      absl::Status status = TensorSource::readRow16(id, row, dtype, out);
+      wide_.resize(out.size());
+      reader_.read(**tensor, row, wide_);
+      absl::Status status = roundRow(id, row, dtype, wide_, out);
       return status.ok()
                  ? status
                  : absl::Status(status.code(), absl::StrCat(directory_, ": ",
@@ -80,6 +82,7 @@ private:
 
   std::string identity_;
   RowReader reader_;
+  std::vector<float> wide_;
   bool turned_ = false; // some matrices lie column by column
   std::string directory_;
   TensorMap tensors_;

@@ -51,19 +51,26 @@ void decodeBlocks(const uint8_t *in, std::span<float> out) {
     scale(in + 2, f16ToFloat(load16(in)), out.subspan(i, kBlockElements));
 }
 
-/// Of a matrix of the file, `count` columns of `rows` rows: they become rows
-/// of `out`. In squares, so that a line that was loaded is used up before it
-/// goes.
-template <size_t kBytes>
+constexpr uint64_t kSquare = 64;
+
+/// Of a matrix of the file, `count` columns of at most kSquare rows: they
+/// become rows of `out`. In squares that are copied together first: rows that
+/// are a power of two apart drive each other out of the cache.
+template <typename T>
 void transpose(const uint8_t *in, uint64_t inStride, uint64_t rows,
                uint64_t count, uint8_t *out, uint64_t outStride) {
-  constexpr uint64_t kSquare = 64;
+  T from[kSquare][kSquare], to[kSquare][kSquare];
   for (uint64_t begin = 0; begin < count; begin += kSquare) {
-    uint64_t end = std::min(count, begin + kSquare);
-    for (uint64_t c = begin; c < end; ++c)
+    uint64_t width = std::min(count - begin, kSquare);
+    for (uint64_t r = 0; r < rows; ++r)
+      std::memcpy(from[r], in + (r * inStride + begin) * sizeof(T),
+                  width * sizeof(T));
+    for (uint64_t c = 0; c < width; ++c)
       for (uint64_t r = 0; r < rows; ++r)
-        std::memcpy(out + (c * outStride + r) * kBytes,
-                    in + (r * inStride + c) * kBytes, kBytes);
+        to[c][r] = from[r][c];
+    for (uint64_t c = 0; c < width; ++c)
+      std::memcpy(out + (begin + c) * outStride * sizeof(T), to[c],
+                  rows * sizeof(T));
   }
 }
 
@@ -110,13 +117,12 @@ const RowReader::Band &RowReader::bandOf(const StoredTensor &tensor,
     bandsBytes_ -= bands_.back().bytes.size();
     bands_.pop_back();
   }
-  constexpr uint64_t kStep = 64; // of the file's rows at a time
-  auto turn = element == 1   ? transpose<1>
-              : element == 2 ? transpose<2>
-                             : transpose<4>;
+  auto turn = element == 1   ? transpose<uint8_t>
+              : element == 2 ? transpose<uint16_t>
+                             : transpose<uint32_t>;
   uint64_t stride = columnStride(tensor);
-  for (uint64_t c = 0; c < columns; c += kStep) {
-    uint64_t step = std::min(kStep, columns - c);
+  for (uint64_t c = 0; c < columns; c += kSquare) {
+    uint64_t step = std::min(kSquare, columns - c);
     uint64_t start = (band.first * rowStride + c * stride) * element;
     uint64_t bytes = ((step - 1) * stride + band.count) * element;
     turn(touch(part.file, part.offset + start, bytes), stride, step, band.count,
