@@ -113,6 +113,7 @@ CASES = {
     "dense": tensors({"blk.0.ffn_gate.weight": ((32, 64), 30, b"\0" * 4096)}),
     "shape": tensors({"blk.0.ffn_gate_exps.weight": ((64, 32, 4), 30, b"\0" * 16384)}),
     "other-width": keys(grok__embedding_length=64),
+    "other-blocks": keys(grok__block_count=2**31),
     "other-scale": keys(grok__embedding_scale=78.38),
     "missing-part": split(1),
     "wrong-part": wrong_part,
