@@ -91,12 +91,10 @@ template <class Plan> struct Control {
                                      // or of its slot's head extent
   uint32_t embeddingTile[Plan::kMaxBatch]; // tied: tile within that extent
   uint32_t embeddingTiles[Plan::kMaxBatch];
-  float reduce[Plan::kMaxBatch][kMostSums][kWarps];
-  float normFactor[Plan::kMaxBatch];   // 1 / sqrt(mean(h^2) + eps) of the
-                                       // residual stream: what the next RMSNorm
-                                       // multiplies by
-  float outputFactor[Plan::kMaxBatch]; // the same of the sub-block output that
-                                       // is being added
+  alignas(16) float reduce[Plan::kMaxBatch][kWarps][kMostSums];
+  // 1 / sqrt(mean(h^2) + eps) of the residual stream, what the next RMSNorm
+  // multiplies by: every warp's copy.
+  float normFactor[Plan::kMaxBatch][kWarps];
   uint32_t slot;
   uint32_t experts;    // used so far in this step, summed over the layers
   uint32_t traceCount; // entries written
@@ -135,6 +133,10 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t active() {
     return *(volatile uint32_t *)&control().active;
   }
+  /// Rows of the batch.
+  GROK_DEVICE uint32_t rows() const {
+    return P::kMaxBatch == 1 ? 1 : params.rows;
+  }
   /// Address of the block's shared memory, which would be put together again
   /// from a special register wherever it is used.
   uint32_t base = ptx::opaque(uint32_t((__UINTPTR_TYPE__)grokShared));
@@ -154,13 +156,27 @@ template <class M, class P> struct Block {
     return *(Routing<M, P> *)(shared() + kShared.routing + kControlBytes);
   }
   GROK_DEVICE float *scratch() { return (float *)(shared() + kShared.scratch); }
+  /// {cos, sin} of every pair of dimensions at the rows' positions:
+  /// [row][dh/2][2].
+  GROK_DEVICE float *rope() { return (float *)(shared() + kShared.rope); }
   GROK_DEVICE float *downSums() {
     return (float *)(shared() + kShared.downSums);
   }
   GROK_DEVICE abi::Extent &extent(uint32_t matrix) {
     return ((abi::Extent *)(shared() + kShared.extents))[matrix];
   }
-  GROK_DEVICE bool rowActive(uint32_t b) { return active() >> b & 1; }
+  /// Whether row b computes a position in this step; some row does.
+  /// The bits of active() in a step that is computed.
+  GROK_DEVICE uint32_t activeRows() {
+    return P::kMaxBatch == 1 ? 1 : active();
+  }
+  GROK_DEVICE bool rowActive(uint32_t b) {
+    return activeRows() >> b & 1;
+  }
+  /// The warp's copy of row b's norm factor; write it in one lane.
+  GROK_DEVICE float &normFactor(uint32_t b) {
+    return control().normFactor[b][warp()];
+  }
   GROK_DEVICE uint32_t position(uint32_t b) { return control().position[b]; }
 
   template <class T> GROK_DEVICE T *region(Region r) const {
@@ -260,43 +276,39 @@ GROK_DEVICE float foldLanes(B &block, const float (&value)[kCount]) {
 
 /// First half of sums over the consumer threads: this thread's `value`s of row
 /// b. The order of a sum depends on nothing but the thread count. After all
-/// rows, finishSums.
+/// rows and a barrier, rowSums.
 template <uint32_t kCount, class B>
 GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
   static_assert(kCount == 1 || kCount == kMostSums);
   float sum = foldLanes<16>(block, value);
   constexpr uint32_t kLanes = 32 / kCount; // that hold the same sum
   if (block.lane() % kLanes == 0)
-    block.control().reduce[b][block.lane() / kLanes][block.warp()] = sum;
+    block.control().reduce[b][block.warp()][block.lane() / kLanes] = sum;
 }
 
-/// The sums of row b, in every lane, from all warps' parts. After a barrier.
+/// Sum of the warps' parts, in a fixed order.
+GROK_DEVICE float sumOfWarps(const float (&part)[kWarps]) {
+  static_assert(kWarps == 8);
+  return ((part[0] + part[1]) + (part[2] + part[3])) +
+         ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+/// The sums of row b from all warps' parts, by every thread that wants them.
+/// After a barrier.
 template <uint32_t kCount, class B>
 GROK_DEVICE void rowSums(B &block, uint32_t b, float (&sum)[kCount]) {
-  float part[kCount];
+  float part[kCount][kWarps];
 #pragma unroll
-  for (uint32_t i = 0; i < kCount; ++i)
-    part[i] = block.control().reduce[b][i][block.lane() % kWarps];
-  float folded = foldLanes<kWarps / 2>(block, part);
+  for (uint32_t w = 0; w < kWarps; ++w) {
+    float ofWarp[kCount];
+    ptx::loadSharedFloats(block.control().reduce[b][w], ofWarp);
 #pragma unroll
-  for (uint32_t i = 0; i < kCount; ++i)
-    sum[i] = ptx::shuffle(folded, i * (kWarps / kCount));
-}
-
-/// Second half, of `count` rows from `first` on: a warp a row adds the warps'
-/// parts, and one lane hands the sums to use(row, sums). Ends with a barrier,
-/// so that every thread may read what `use` stored.
-template <uint32_t kCount, class B, class Use>
-GROK_DEVICE void finishSums(B &block, uint32_t first, uint32_t count, Use use) {
-  block.sync();
-  if (block.warp() - first < count && block.warp() < block.params.rows &&
-      block.rowActive(block.warp())) {
-    float sum[kCount];
-    rowSums(block, block.warp(), sum);
-    if (block.lane() == 0)
-      use(block.warp(), sum);
+    for (uint32_t i = 0; i < kCount; ++i)
+      part[i][w] = ofWarp[i];
   }
-  block.sync();
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i)
+    sum[i] = sumOfWarps(part[i]);
 }
 
 /// In a kernel compiled for tracing, notes when thread 0 came by; of a phase

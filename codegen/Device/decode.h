@@ -1,5 +1,5 @@
 // The decode kernel: one cooperative launch, one block per SM, for a whole
-// request. 16 consumer warps compute, one producer warp streams the slot's
+// request. 8 consumer warps compute, one producer warp streams the slot's
 // weights ahead of them.
 #pragma once
 
@@ -31,6 +31,17 @@ template <class B> GROK_DEVICE bool claimSlot(B &block) {
   return slot != ~0u;
 }
 
+/// Fetches the active rows' rotations. Ends without a barrier.
+template <class B> GROK_DEVICE void fetchRope(B &block) {
+  constexpr uint32_t kHeadDim = B::Model::kHeadDim;
+  for (uint32_t b = 0; b < block.rows(); ++b)
+    if (block.rowActive(b))
+      for (uint32_t i = block.tid; i < kHeadDim; i += kConsumers)
+        block.rope()[b * kHeadDim + i] =
+            block.template region<const float>(
+                Region::kRope)[uint64_t(block.position(b)) * kHeadDim + i];
+}
+
 /// Finds the embedding rows of the active rows' tokens. Each consumer thread
 /// asks whether a slot holds them.
 template <class B> GROK_DEVICE void locateEmbedding(B &block) {
@@ -39,7 +50,7 @@ template <class B> GROK_DEVICE void locateEmbedding(B &block) {
   auto &control = block.control();
   const abi::Extent *head =
       block.params.extents + uint64_t(P::kMatrixHead) * P::kSlots;
-  for (uint32_t i = block.tid; i < P::kSlots * block.params.rows;
+  for (uint32_t i = block.tid; i < P::kSlots * block.rows();
        i += kConsumers) {
     uint32_t s = i % P::kSlots, b = i / P::kSlots;
     uint32_t tile = uint32_t(control.token[b]) / kTileRows;
@@ -65,27 +76,50 @@ template <class B> GROK_DEVICE void finishLayer(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
   uint32_t withOutput = 0;
-  for (uint32_t b = 0; b < block.params.rows; ++b)
+  for (uint32_t b = 0; b < block.rows(); ++b)
     withOutput |=
         block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
   if constexpr (P::kPresence) { // no slot may run a layer ahead of a slot that
                                 // hands nothing over
     uint64_t *presence = block.template region<uint64_t>(Region::kPresence) +
-                         block.parity() * P::kSlots;
+                         block.parity() * pairedWords(P::kSlots);
     if (block.tid == 0)
       publish(presence + block.slot(), 0, block.epoch());
-    forEachWord(
-        block, P::kSlots, Phase::kDown,
-        [&](uint32_t s) { return Word{presence + s, true}; },
-        [](uint32_t, uint32_t) {});
+    awaitAll(block, presence, P::kSlots, Phase::kDown);
   }
   Phase next = block.layer() + 1 < M::kLayers ? Phase::kQkv : Phase::kHead;
   trace(block, next, TracePoint::kBegin, 1);
   addNormed(block,
             block.template region<uint64_t>(Region::kYMoe) +
-                block.parity() * P::kMaxBatch * M::kHidden,
+                block.parity() * P::kMaxBatch * OutputWord<B>::kRowWords,
             block.vectors(block.layer()) + 3 * M::kHidden,
             block.vectors(block.layer() + 1), withOutput, next);
+}
+
+/// Whether a normalised operand's first tiles fit the registers beside the rows
+/// that are being normalised.
+template <class B>
+inline constexpr bool kTakeBeforeNorm = B::Plan::kMaxBatch <= 2;
+
+/// What the experts need: attention's output becomes part of h, and with a
+/// learned router the experts are chosen.
+template <class B>
+GROK_DEVICE void expertInput(B &block, RingReader<B> &ring,
+                             FirstTiles<B, B::Model::kHidden> &ahead) {
+  using M = typename B::Model;
+  using P = typename B::Plan;
+  if constexpr (M::kHashRouting && kTakeBeforeNorm<B>)
+    takeFirstExpert(block, ring, block.routing().gateUp, Phase::kGateUp, ahead);
+  if constexpr (!M::kHashRouting)
+    prefetchRouter(block);
+  const float *vectors = block.vectors(block.layer());
+  addNormed(block,
+            block.template region<uint64_t>(Region::kYAttn) +
+                block.parity() * P::kMaxBatch * OutputWord<B>::kRowWords,
+            vectors + M::kHidden, vectors + 2 * M::kHidden, block.activeRows(),
+            Phase::kGateUp);
+  if constexpr (!M::kHashRouting)
+    routeByRouter(block);
 }
 
 /// Everything a consumer thread does in one step, the head included. Returns
@@ -96,6 +130,7 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
                                   bool needHead) {
   using M = typename B::Model;
   using P = typename B::Plan;
+  fetchRope(block);
   locateEmbedding(block);
   if (block.tid == 0) {
     block.control().headNeeded = needHead;
@@ -105,15 +140,26 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
   }
   if constexpr (M::kHashRouting)
     routeByHash(block);
-  trace(block, Phase::kQkv, TracePoint::kBegin);
-  embed(block);
-  if constexpr (kWholeRow<B>)
-    stageNormed(block, block.vectors(0), 0,
-                (M::kHidden + kTileK - 1) / kTileK * kTileK);
-  trace(block, Phase::kQkv, TracePoint::kReady);
-  while (block.layer() < M::kLayers) {
+  for (bool first = true;; first = false) {
+    const bool last = !first && block.layer() + 1 == M::kLayers;
     block.beginPhase();
-    qkvPhase(block, ring);
+    FirstTiles<B, M::kHidden> ahead;
+    if (!last && kTakeBeforeNorm<B>)
+      ahead.take(block, ring, P::kMatrixQkv, Phase::kQkv);
+    if (first) {
+      trace(block, Phase::kQkv, TracePoint::kBegin);
+      embed(block);
+      if constexpr (kWholeRow<B>)
+        stageNormed(block, block.vectors(0), 0);
+      trace(block, Phase::kQkv, TracePoint::kReady);
+    } else {
+      finishLayer(block);
+      ++block.layers;
+    }
+    if (last)
+      break;
+    block.beginPhase();
+    qkvPhase(block, ring, ahead);
     trace(block, Phase::kQkv, TracePoint::kEnd);
     block.beginPhase();
     trace(block, Phase::kAttention, TracePoint::kBegin);
@@ -129,24 +175,15 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
     trace(block, Phase::kAttnOut, TracePoint::kEnd);
     block.beginPhase();
     trace(block, Phase::kGateUp, TracePoint::kBegin);
-    const float *vectors = block.vectors(block.layer());
-    addNormed(block,
-              block.template region<uint64_t>(Region::kYAttn) +
-                  block.parity() * P::kMaxBatch * M::kHidden,
-              vectors + M::kHidden, vectors + 2 * M::kHidden, block.active(),
-              Phase::kGateUp);
-    if constexpr (!M::kHashRouting)
-      routeByRouter(block);
+    FirstTiles<B, M::kHidden> aheadOfExperts;
+    expertInput(block, ring, aheadOfExperts);
     block.beginPhase();
-    gateUpPhase(block, ring);
+    gateUpPhase(block, ring, aheadOfExperts);
     trace(block, Phase::kGateUp, TracePoint::kEnd);
     block.beginPhase();
     trace(block, Phase::kDown, TracePoint::kBegin);
     downPhase(block, ring);
     trace(block, Phase::kDown, TracePoint::kEnd);
-    block.beginPhase();
-    finishLayer(block);
-    ++block.layers;
   }
   fenceStep(block);
   if (!needHead)
@@ -159,7 +196,7 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
 /// Whether some row's next token is not known before this step.
 template <class B> GROK_DEVICE bool stepNeedsHead(B &block) {
   bool need = false;
-  for (uint32_t b = 0; b < block.params.rows; ++b)
+  for (uint32_t b = 0; b < block.rows(); ++b)
     need |=
         block.rowActive(b) && block.position(b) + 1 >= block.params.known[b];
   return need;
@@ -167,7 +204,7 @@ template <class B> GROK_DEVICE bool stepNeedsHead(B &block) {
 
 /// The ids of step `step` of a bench launch.
 template <class B> GROK_DEVICE void drawBenchTokens(B &block, uint32_t step) {
-  for (uint32_t b = 0; b < block.params.rows; ++b)
+  for (uint32_t b = 0; b < block.rows(); ++b)
     block.control().token[b] =
         sampling::benchToken(block.params.benchSeed, step, b, B::Model::kVocab);
 }
@@ -280,7 +317,7 @@ template <class B> struct ProducerStep {
       active = block.active();
       headNeeded = block.control().headNeeded;
       position =
-          block.lane() < block.params.rows ? block.position(block.lane()) : 0;
+          block.lane() < block.rows() ? block.position(block.lane()) : 0;
       if constexpr (B::Plan::kSm >= 90) // the KV entries of the step before
         ptx::fenceAsyncProxy();
     }

@@ -30,65 +30,56 @@ template <class B> GROK_DEVICE void announce(B &block) {
 }
 
 /// Lists the kept experts that the active rows use and notes which rows get an
-/// output, from routing().expert; then announces them. Called by every consumer
-/// thread.
+/// output, from routing().expert, which warp 0 has written or seen; announces
+/// them. By warp 0; the others may read after a barrier.
 template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  static_assert(M::kExperts <= kConsumers, "a thread for every expert");
   auto &routing = block.routing();
-  uint32_t *masks =
-      (uint32_t *)block.control().reduce; // a bit for every expert
-  block.sync();
-  block.beginPhase();
-  uint32_t e = block.tid;
-  bool used = false;
-  if (e < M::kExperts && P::kGateUp[e] >= 0)
-    for (uint32_t b = 0; b < block.params.rows; ++b)
-      for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
-        used |= routing.expert[b][i] == e;
-  uint32_t mask = ptx::ballot(used);
+  ptx::warpSync();
+  uint32_t total = 0;
+#pragma unroll 1
+  for (uint32_t word = 0; word < Routing<M, P>::kMaskWords; ++word) {
+    const uint32_t e = word * 32 + block.lane();
+    bool used = false;
+    if (e < M::kExperts && P::kGateUp[e] >= 0)
+      for (uint32_t b = 0; b < block.rows(); ++b)
+        for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
+          used |= routing.expert[b][i] == e;
+    const uint32_t mask = ptx::ballot(used);
+    if (used) {
+      uint32_t place =
+          total + __builtin_popcount(mask & ((1u << block.lane()) - 1));
+      routing.active[place] = e;
+      routing.gateUp[place] = P::kGateUp[e];
+      routing.down[place] = P::kDown[e];
+    }
+    if (block.lane() == 0)
+      routing.mask[word] = mask;
+    total += __builtin_popcount(mask);
+  }
+  ptx::warpSync();
   if (block.lane() == 0) {
-    masks[block.warp()] = mask;
-    if (block.warp() < Routing<M, P>::kMaskWords)
-      routing.mask[block.warp()] = mask;
-  }
-  block.sync();
-  uint32_t before = 0, total = 0;
-#pragma unroll
-  for (uint32_t w = 0; w < kWarps; ++w) {
-    before += w < block.warp() ? __builtin_popcount(masks[w]) : 0;
-    total += __builtin_popcount(masks[w]);
-  }
-  if (used) {
-    uint32_t place =
-        before + __builtin_popcount(mask & ((1u << block.lane()) - 1));
-    routing.active[place] = e;
-    routing.gateUp[place] = P::kGateUp[e];
-    routing.down[place] = P::kDown[e];
-  }
-  if (block.tid == 0) {
+    announce(block);
     routing.activeCount = total;
     block.control().experts += M::kHashRouting ? total * M::kLayers : total;
   }
-  if (block.tid < block.params.rows) {
+  if (block.lane() < block.rows()) {
     uint32_t kept = M::kDenseWidth > 0 ? 1 : 0;
     for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
-      uint32_t chosen = routing.expert[block.tid][i];
+      uint32_t chosen = routing.expert[block.lane()][i];
       kept |= chosen < M::kExperts && P::kGateUp[chosen] >= 0 ? 1 : 0;
     }
-    routing.hasOutput[block.tid] = kept;
+    routing.hasOutput[block.lane()] = kept;
   }
-  block.sync();
-  if (block.tid == 0)
-    announce(block);
 }
 
 /// Hash routing: the expert of a row is a function of its id and position, the
 /// same in every layer.
 template <class B> GROK_DEVICE void routeByHash(B &block) {
   using M = typename B::Model;
-  if (block.tid < block.params.rows) {
+  static_assert(B::Plan::kMaxBatch <= 32, "a lane a row");
+  if (block.tid < block.rows()) {
     uint32_t b = block.tid, position = block.position(b),
              expert = Routing<M, typename B::Plan>::kNone;
     if (block.rowActive(b)) {
@@ -104,124 +95,172 @@ template <class B> GROK_DEVICE void routeByHash(B &block) {
     block.routing().expert[b][0] = expert;
     block.routing().weight[b][0] = 1;
   }
-  listActiveExperts(block);
+  if (block.warp() == 0)
+    listActiveExperts(block);
+  block.sync();
 }
 
-/// Learned routing of this layer, float32 throughout: slot s computes the
-/// logits of experts s, s + slots, ...; every slot takes all logits, applies
-/// the soft-cap, softmax over all experts, and the k largest, ties to the lower
-/// index.
-template <class B> GROK_DEVICE void routeByRouter(B &block) {
+/// Words of the router's logits, [row][E].
+template <class B> GROK_DEVICE uint64_t *routerWords(B &block, uint32_t b) {
+  return block.template region<uint64_t>(Region::kRouter) +
+         (block.parity() * B::Plan::kMaxBatch + b) *
+             pairedWords(B::Model::kExperts);
+}
+
+/// Rows of the router that this slot computes: experts s, s + slots, ...
+template <class B>
+GROK_DEVICE const float *routerRow(B &block, uint32_t expert) {
+  constexpr uint32_t kHidden = B::Model::kHidden;
+  return block.vectors(block.layer()) + (4 + uint64_t(expert)) * kHidden;
+}
+
+/// Has the thread's part of the slot's first row fetched while it waits for
+/// something else.
+template <class B> GROK_DEVICE void prefetchRouter(B &block) {
+  using O = Owned<B>;
+  if (block.slot() >= B::Model::kExperts)
+    return;
+#pragma unroll 1
+  for (uint32_t part = 0; part < O::kParts; ++part)
+    if (uint32_t i = O::element(block, part); O::has(i))
+      ptx::prefetchL1(routerRow(block, block.slot()) + i);
+}
+
+/// Hands over the logits of this slot's experts.
+template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
   using M = typename B::Model;
-  using P = typename B::Plan;
-  const float *gain = block.vectors(block.layer()) + 2 * M::kHidden,
-              *weights = block.vectors(block.layer()) + 4 * M::kHidden;
-  uint64_t *words = block.template region<uint64_t>(Region::kRouter) +
-                    block.parity() * P::kMaxBatch * M::kExperts; // [row][E]
-  for (uint32_t e = block.slot(); e < M::kExperts; e += P::kSlots) {
-    for (uint32_t b = 0; b < block.params.rows; ++b) {
+  using O = Owned<B>;
+  const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
+  for (uint32_t e = block.slot(); e < M::kExperts; e += B::Plan::kSlots) {
+    block.sync(); // the sums before have been read
+    for (uint32_t b = 0; b < block.rows(); ++b) {
       if (!block.rowActive(b))
         continue;
       const float *h = residualRow(block, b);
-      float dot = 0, factor = block.control().normFactor[b];
-      for (uint32_t i = block.tid; i < M::kHidden; i += kConsumers)
-        dot =
-            ptx::fma(weights[e * M::kHidden + i], h[i] * factor * gain[i], dot);
+      float dot = 0, factor = block.normFactor(b);
+#pragma unroll 4
+      for (uint32_t part = 0; part < O::kParts; ++part) {
+        uint32_t i = O::element(block, part);
+        auto x = O::load(h, i), g = O::load(gain, i),
+             w = O::load(routerRow(block, e), i);
+#pragma unroll
+        for (uint32_t j = 0; j < O::kEach; ++j)
+          dot = ptx::fma(w.v[j], x.v[j] * (factor * g.v[j]), dot);
+      }
       float sum[1] = {dot};
       addToSums(block, b, sum);
     }
-    finishSums<1>(
-        block, 0, block.params.rows, [&](uint32_t b, const float (&logit)[1]) {
-          publish(words + b * M::kExperts + e, logit[0], block.epoch());
-        });
-  }
-
-  auto &routing = block.routing();
-  if (block.warp() == 0)
-    awaitTaken(block, announcements(block, true) - 1);
-  block.sync(); // and the scratch is free
-  block.beginPhase();
-  if (block.warp() < block.params.rows) { // a warp a row
-    uint32_t b = block.warp();
-    float *p = block.scratch() + b * M::kExperts;
-    if (block.rowActive(b)) {
-      float top = kNegativeInfinity;
-      constexpr uint32_t kOfLane = (M::kExperts + 31) / 32;
-      uint32_t logits[kOfLane];
-      awaitWords(block, Phase::kRoute, logits, [&](uint32_t j) {
-        uint32_t e = j * 32 + block.lane();
-        return Word{words + b * M::kExperts + e, e < M::kExperts};
-      });
-#pragma unroll
-      for (uint32_t j = 0; j < kOfLane; ++j) {
-        uint32_t e = j * 32 + block.lane();
-        if (e >= M::kExperts)
-          break;
-        p[e] = softCap(__builtin_bit_cast(float, logits[j]), M::kRouterCap);
-        top = p[e] > top ? p[e] : top;
-      }
-#pragma unroll
-      for (uint32_t m = 16; m; m >>= 1) {
-        float other = ptx::shuffleXor(top, m);
-        top = other > top ? other : top;
-      }
-      float sum = 0;
-      for (uint32_t e = block.lane(); e < M::kExperts; e += 32) {
-        p[e] = exp(p[e] - top);
-        sum += p[e];
-      }
-#pragma unroll
-      for (uint32_t m = 16; m; m >>= 1)
-        sum += ptx::shuffleXor(sum, m);
-      uint32_t chosen[M::kExpertsPerToken];
-      float weight[M::kExpertsPerToken];
-      uint32_t taken[(M::kExperts + 31) / 32] =
-          {}; // bit of this lane's i-th expert: already chosen
-#pragma unroll
-      for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
-        float best = -1;
-        uint32_t bestExpert = M::kExperts;
-#pragma unroll
-        for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j) {
-          uint32_t e = j * 32 + block.lane();
-          if (e < M::kExperts && !taken[j] && p[e] > best) {
-            best = p[e];
-            bestExpert = e;
-          }
-        }
-#pragma unroll
-        for (uint32_t m = 16; m; m >>= 1) {
-          float other = ptx::shuffleXor(best, m);
-          uint32_t otherExpert = ptx::shuffleXor(bestExpert, m);
-          if (other > best || (other == best && otherExpert < bestExpert)) {
-            best = other;
-            bestExpert = otherExpert;
-          }
-        }
-        chosen[i] = bestExpert;
-        weight[i] = best / sum;
-#pragma unroll
-        for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j)
-          if (bestExpert == j * 32 + block.lane())
-            taken[j] = 1;
-      }
-      if (block.lane() == 0) {
-#pragma unroll
-        for (uint32_t i = 0; i < M::kExpertsPerToken;
-             ++i) { // ascending: each goes to its rank
-          uint32_t rank = 0;
-#pragma unroll
-          for (uint32_t j = 0; j < M::kExpertsPerToken; ++j)
-            rank += chosen[j] < chosen[i] ? 1 : 0;
-          routing.expert[b][rank] = chosen[i];
-          routing.weight[b][rank] = weight[i];
-        }
-      }
-    } else if (block.lane() < M::kExpertsPerToken) {
-      routing.expert[b][block.lane()] = Routing<M, P>::kNone;
+    block.sync();
+    if (uint32_t b = block.warp(); b < block.rows() && block.rowActive(b)) {
+      float logit[1];
+      rowSums(block, b, logit);
+      if (block.lane() == 0)
+        publish(routerWords(block, b) + e, logit[0], block.epoch());
     }
   }
-  listActiveExperts(block);
+}
+
+/// Chooses the experts of row b from all logits, in one warp: soft-cap, softmax
+/// over all experts, the k largest, ties to the lower index.
+template <class B> GROK_DEVICE void chooseExperts(B &block, uint32_t b) {
+  using M = typename B::Model;
+  auto &routing = block.routing();
+  float *p = block.scratch() + b * M::kExperts;
+  constexpr uint32_t kOfLane = (M::kExperts + 63) / 64; // pairs
+  uint64_t logits[kOfLane][2];
+  awaitPairs<FullWord>(block, Phase::kRoute, logits, [&](uint32_t j) {
+    uint32_t e = (j * 32 + block.lane()) * 2;
+    return Words{routerWords(block, b) + e, e < M::kExperts,
+                 M::kExperts % 2 == 0 || e + 1 < M::kExperts};
+  });
+#pragma unroll
+  for (uint32_t j = 0; j < kOfLane; ++j)
+#pragma unroll
+    for (uint32_t i = 0; i < 2; ++i)
+      if (uint32_t e = (j * 32 + block.lane()) * 2 + i; e < M::kExperts)
+        p[e] = softCap(wordValue(logits[j][i]), M::kRouterCap);
+  ptx::warpSync();
+  float top = kNegativeInfinity;
+  for (uint32_t e = block.lane(); e < M::kExperts; e += 32)
+    top = p[e] > top ? p[e] : top;
+#pragma unroll
+  for (uint32_t m = 16; m; m >>= 1) {
+    float other = ptx::shuffleXor(top, m);
+    top = other > top ? other : top;
+  }
+  float sum = 0;
+  for (uint32_t e = block.lane(); e < M::kExperts; e += 32) {
+    p[e] = exp(p[e] - top);
+    sum += p[e];
+  }
+#pragma unroll
+  for (uint32_t m = 16; m; m >>= 1)
+    sum += ptx::shuffleXor(sum, m);
+  uint32_t chosen[M::kExpertsPerToken];
+  float weight[M::kExpertsPerToken];
+  // Bit of this lane's i-th expert: already chosen.
+  uint32_t taken[(M::kExperts + 31) / 32] = {};
+#pragma unroll
+  for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
+    float best = -1;
+    uint32_t bestExpert = M::kExperts;
+#pragma unroll
+    for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j) {
+      uint32_t e = j * 32 + block.lane();
+      if (e < M::kExperts && !taken[j] && p[e] > best) {
+        best = p[e];
+        bestExpert = e;
+      }
+    }
+#pragma unroll
+    for (uint32_t m = 16; m; m >>= 1) {
+      float other = ptx::shuffleXor(best, m);
+      uint32_t otherExpert = ptx::shuffleXor(bestExpert, m);
+      if (other > best || (other == best && otherExpert < bestExpert)) {
+        best = other;
+        bestExpert = otherExpert;
+      }
+    }
+    chosen[i] = bestExpert;
+    weight[i] = best / sum;
+#pragma unroll
+    for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j)
+      if (bestExpert == j * 32 + block.lane())
+        taken[j] = 1;
+  }
+  if (block.lane() == 0) {
+#pragma unroll
+    for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
+      uint32_t rank = 0; // ascending
+#pragma unroll
+      for (uint32_t j = 0; j < M::kExpertsPerToken; ++j)
+        rank += chosen[j] < chosen[i] ? 1 : 0;
+      routing.expert[b][rank] = chosen[i];
+      routing.weight[b][rank] = weight[i];
+    }
+  }
+}
+
+/// Learned routing of this layer, float32 throughout: the slots compute the
+/// logits, every slot chooses from all of them.
+template <class B> GROK_DEVICE void routeByRouter(B &block) {
+  constexpr uint32_t kPerToken = B::Model::kExpertsPerToken;
+  publishRouterLogits(block);
+  block.beginPhase();
+  if (block.warp() == 0)
+    awaitTaken(block, announcements(block, true) - 1);
+  if (uint32_t b = block.warp(); b < block.rows()) { // a warp a row
+    if (block.rowActive(b))
+      chooseExperts(block, b);
+    else if (block.lane() < kPerToken)
+      block.routing().expert[b][block.lane()] =
+          Routing<typename B::Model, typename B::Plan>::kNone;
+  }
+  if (block.rows() > 1)
+    block.sync();
+  if (block.warp() == 0)
+    listActiveExperts(block);
+  block.sync();
 }
 
 /// Place of `expert` among the row's chosen ones, or expertsPerToken.
@@ -242,15 +281,25 @@ template <class B> GROK_DEVICE uint64_t *actWords(B &block, uint32_t b) {
              B::kShape.actWords();
 }
 
-/// act = gelu(gate) * up of every active expert, and of the dense MLP.
-template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
+/// Takes the first tiles of the first active expert's matrix.
+template <uint32_t kWidth, class B>
+GROK_DEVICE void takeFirstExpert(B &block, RingReader<B> &ring,
+                                 const short *matrices, Phase phase,
+                                 FirstTiles<B, kWidth> &ahead) {
+  if (block.routing().activeCount)
+    ahead.take(block, ring, uint32_t(matrices[0]), phase);
+}
+
+/// act = gelu(gate) * up of every active expert, and of the dense MLP. The
+/// operand is there, or is made by stageNormed.
+template <class B>
+GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring,
+                             FirstTiles<B, B::Model::kHidden> &ahead) {
   using M = typename B::Model;
   using P = typename B::Plan;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
-  Staged staged = kWholeRow<B> ? Staged::kStored : Staged::kNo;
-  auto stage = [&](uint32_t k0, uint32_t count) {
-    stageNormed(block, gain, k0, count);
-  };
+  bool staged = kWholeRow<B>;
+  auto stage = [&](uint32_t first) { stageNormed(block, gain, first); };
   // `offset`: of the vector's first word; no vector for the row without `used`.
   auto emit = [&](Output out, float value, float partner, bool used,
                   uint32_t offset, uint32_t width) {
@@ -262,11 +311,10 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
       OperandWord<B>::publish(block, actWords(block, out.row) + offset, f, act,
                               next);
   };
-  constexpr uint32_t kSteps = (M::kHidden + kTileK - 1) / kTileK;
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a];
-    matvec(block, ring, uint32_t(block.routing().gateUp[a]), kSteps,
-           block.params.rows, staged, Phase::kGateUp, stage,
+    matvec(block, ring, uint32_t(block.routing().gateUp[a]), staged,
+           Phase::kGateUp, ahead, stage,
            [&](Output out, float value, float partner) {
              uint32_t place = out.mine ? placeInRow(block, out.row, expert)
                                        : M::kExpertsPerToken;
@@ -276,8 +324,8 @@ template <class B> GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring) {
            });
   }
   if constexpr (M::kDenseWidth > 0)
-    matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), kSteps,
-           block.params.rows, staged, Phase::kGateUp, stage,
+    matvec(block, ring, uint32_t(P::kMatrixDenseGateUp), staged,
+           Phase::kGateUp, ahead, stage,
            [&](Output out, float value, float partner) {
              emit(out, value, partner, out.mine && block.rowActive(out.row),
                   M::kExpertsPerToken * B::kShape.operandWords(M::kExpertWidth),
@@ -304,10 +352,11 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
   using P = typename B::Plan;
   constexpr bool kDense = M::kDenseWidth > 0;
+  using Out = OutputWord<B>;
   uint64_t *y = block.template region<uint64_t>(Region::kYMoe) +
-                block.parity() * P::kMaxBatch * M::kHidden;
+                block.parity() * P::kMaxBatch * Out::kRowWords;
   float *sums = block.downSums(); // [tile of the slot][row][8]
-  uint32_t rows = block.params.rows;
+  uint32_t rows = block.rows();
   for (uint32_t i = block.tid; i < P::kMaxDownTiles * rows * kTileRows;
        i += kConsumers)
     sums[i] = 0;
@@ -318,28 +367,30 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
   constexpr bool kOnce =
       M::kExpertsPerToken == 1 && M::kExpertWidth <= P::kBlockSteps * kTileK;
   constexpr uint32_t kExpertWords = B::kShape.operandWords(M::kExpertWidth);
-  auto publishRow = [&](Output out, float value) {
+  // By whole warps; hands the value over if it is `complete`.
+  auto publishRow = [&](Output out, float value, bool complete) {
     uint32_t row = out.tile * kTileRows + out.r;
-    if (row < M::kHidden)
-      publish(y + out.row * M::kHidden + row, value, block.epoch());
+    float partner = ptx::shuffleXor(value, 1);
+    if (complete && row < M::kHidden)
+      Out::publish(block, y + out.row * Out::kRowWords, row, value, partner);
   };
 
-  Staged staged = Staged::kNo;
+  bool staged = false;
+  FirstTiles<B, M::kExpertWidth> ahead;
+  takeFirstExpert(block, ring, block.routing().down, Phase::kDown, ahead);
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a],
              matrix = uint32_t(block.routing().down[a]);
     uint32_t tileBegin = block.extent(matrix).tileBegin;
-    if (!kOnce)
-      staged = Staged::kNo;
+    staged &= kOnce;
     matvec(
-        block, ring, matrix, (M::kExpertWidth + kTileK - 1) / kTileK, rows,
-        staged, Phase::kDown,
-        [&](uint32_t k0, uint32_t count) {
+        block, ring, matrix, staged, Phase::kDown, ahead,
+        [&](uint32_t first) {
           stageWords<M::kExpertWidth>(
-              block, k0, count, Phase::kDown, [&](uint32_t b) {
+              block, first, Phase::kDown, [&](uint32_t b) {
                 uint32_t place = kOnce ? (block.routing().kept(b) ? 0 : 1)
                                        : placeInRow(block, b, expert);
-                return Word{actWords(block, b) + place * kExpertWords,
+                return Words{actWords(block, b) + place * kExpertWords,
                             place < M::kExpertsPerToken};
               });
           trace(block, Phase::kDown, TracePoint::kReady);
@@ -347,41 +398,43 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
         [&](Output out, float value, float) {
           uint32_t place = out.mine ? placeInRow(block, out.row, expert)
                                     : M::kExpertsPerToken;
-          if (place == M::kExpertsPerToken)
-            return;
-          float *sum = sums +
-                       ((out.tile - tileBegin) * rows + out.row) * kTileRows +
-                       out.r;
-          float total =
-              ptx::fma(block.routing().weight[out.row][place], value, *sum);
-          *sum = total;
-          if (!kDense && lastKept(block, out.row) == expert)
-            publishRow(out, total);
+          const bool used = place < M::kExpertsPerToken;
+          float total = 0;
+          if (used) {
+            float *sum = sums +
+                         ((out.tile - tileBegin) * rows + out.row) * kTileRows +
+                         out.r;
+            total =
+                ptx::fma(block.routing().weight[out.row][place], value, *sum);
+            *sum = total;
+          }
+          if constexpr (!kDense)
+            publishRow(out, total,
+                       used && lastKept(block, out.row) == expert);
         });
   }
   if constexpr (kDense) {
     uint32_t matrix = uint32_t(P::kMatrixDenseDown),
              tileBegin = block.extent(matrix).tileBegin;
-    staged = Staged::kNo;
+    staged = false;
+    FirstTiles<B, M::kDenseWidth> none;
     matvec(
-        block, ring, matrix, (M::kDenseWidth + kTileK - 1) / kTileK, rows,
-        staged, Phase::kDown,
-        [&](uint32_t k0, uint32_t count) {
+        block, ring, matrix, staged, Phase::kDown, none,
+        [&](uint32_t first) {
           stageWords<M::kDenseWidth>(
-              block, k0, count, Phase::kDown, [&](uint32_t b) {
-                return Word{actWords(block, b) +
-                                M::kExpertsPerToken * kExpertWords,
+              block, first, Phase::kDown, [&](uint32_t b) {
+                return Words{actWords(block, b) +
+                                 M::kExpertsPerToken * kExpertWords,
                             block.rowActive(b)};
               });
         },
         [&](Output out, float value, float) {
-          if (out.mine && block.rowActive(out.row))
-            publishRow(
-                out,
-                (value +
-                 sums[((out.tile - tileBegin) * rows + out.row) * kTileRows +
-                      out.r]) *
-                    0.707106769f);
+          const bool used = out.mine && block.rowActive(out.row);
+          if (used)
+            value +=
+                sums[((out.tile - tileBegin) * rows + out.row) * kTileRows +
+                     out.r];
+          publishRow(out, value * 0.707106769f, used);
         });
   }
 }

@@ -11,6 +11,7 @@ namespace grok::device {
 GROK_DEVICE uint64_t makeWord(float value, uint32_t epoch) {
   return uint64_t(epoch) << 32 | __builtin_bit_cast(uint32_t, value);
 }
+GROK_DEVICE uint32_t wordPayload(uint64_t word) { return uint32_t(word); }
 GROK_DEVICE float wordValue(uint64_t word) {
   return __builtin_bit_cast(float, uint32_t(word));
 }
@@ -20,42 +21,91 @@ GROK_DEVICE void publish(uint64_t *word, float value, uint32_t epoch) {
   ptx::storeRelaxed(word, makeWord(value, epoch));
 }
 
-/// A word that may be asked for, if it is `there`.
-struct Word {
-  const uint64_t *word;
-  bool there;
+/// A word with 32 bits of payload.
+struct FullWord {
+  GROK_DEVICE static uint64_t empty(uint32_t epoch) { return makeWord(0, epoch); }
+  GROK_DEVICE static bool fresh(uint64_t word, uint32_t epoch) {
+    return wordEpoch(word) == epoch;
+  }
 };
 
-/// A lane's words at(0) .. at(kCount - 1): all asked for at once and the stale
-/// ones again until no lane has one, which is one trip to L2 instead of one a
-/// word. In between the warp asks for the first of them alone: many that ask
-/// for everything keep L2 busy with questions and slow down whoever still
-/// computes. The payload is 0 where none is there. Called by whole warps.
-template <uint32_t kCount, class B, class At>
-GROK_DEVICE void awaitWords(B &block, Phase phase, uint32_t (&payload)[kCount],
-                            At at) {
+/// A word with two values, float32 rounded to kValueBits bits (a mantissa of
+/// 11), and the low kEpochBits bits of the epoch: [epoch][first][second]. As
+/// many launches as share no such epoch are told apart; the runtime clears the
+/// words in time.
+struct PackedWord {
+  static constexpr uint32_t kEpochBits = abi::kPackedEpochBits,
+                            kValueBits = (64 - kEpochBits) / 2,
+                            kCut = 32 - kValueBits; // bits of a float32
+  GROK_DEVICE static uint64_t empty(uint32_t epoch) {
+    return uint64_t(epoch) << (64 - kEpochBits);
+  }
+  GROK_DEVICE static bool fresh(uint64_t word, uint32_t epoch) {
+    constexpr uint32_t kShift = 32 - kEpochBits;
+    return (wordEpoch(word) ^ epoch << kShift) < 1u << kShift;
+  }
+  GROK_DEVICE static uint64_t make(float first, float second, uint32_t epoch) {
+    return empty(epoch) | uint64_t(cut(first)) << kValueBits | cut(second);
+  }
+  GROK_DEVICE static float first(uint64_t word) {
+    return __builtin_bit_cast(float,
+                              uint32_t(word >> kValueBits) << kCut);
+  }
+  GROK_DEVICE static float second(uint64_t word) {
+    return __builtin_bit_cast(float, uint32_t(word) << kCut);
+  }
+
+private:
+  /// To the nearest, ties to even; NaN stays.
+  GROK_DEVICE static uint32_t cut(float v) {
+    uint32_t bits = __builtin_bit_cast(uint32_t, v);
+    uint32_t odd = bits >> kCut & 1;
+    return v == v ? (bits + (1u << (kCut - 1)) - 1 + odd) >> kCut
+                  : 0x7fc00000u >> kCut;
+  }
+};
+
+/// Two neighbouring words, 16-byte aligned, that may be asked for if they are
+/// `there`; `both`: the second is one that somebody writes.
+struct Words {
+  const uint64_t *words;
+  bool there, both = true;
+};
+
+/// A lane's pairs of words at(0) .. at(kCount - 1): all asked for at once and
+/// the stale ones again until no lane has one, which is one trip to L2 instead
+/// of one a pair. Where there are many, the warp asks for the first of them
+/// alone in between: L2 has enough to do with the answers. A payload is 0 where
+/// no word is there. Called by whole warps. (A vector access is two scalar ones
+/// to PTX; each word brings its own epoch.)
+template <class Format, uint32_t kCount, class B, class At>
+GROK_DEVICE void awaitPairs(B &block, Phase phase,
+                            uint64_t (&word)[kCount][2], At at) {
   const uint32_t epoch = block.epoch();
-  uint64_t word[kCount];
+  auto stale = [&](uint32_t j) {
+    return !Format::fresh(word[j][0], epoch) ||
+           (at(j).both && !Format::fresh(word[j][1], epoch));
+  };
   auto ask = [&](uint32_t j, bool asks) {
-    word[j] = ptx::loadRelaxedIf(asks && wordEpoch(word[j]) != epoch,
-                                 at(j).word, word[j]);
+    ptx::loadRelaxedPairIf(asks && stale(j), at(j).words, word[j]);
   };
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {
-    word[j] = makeWord(0, at(j).there ? epoch - 1 : epoch);
+    word[j][0] = word[j][1] =
+        Format::empty(at(j).there ? epoch - 1 : epoch);
     ask(j, true);
   }
   uint32_t since = 0;
   for (uint32_t polls = 1;; ++polls) {
-    bool first = wordEpoch(word[0]) == epoch || block.lane() != 0,
-         fresh = first;
+    bool fresh = true;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
-      fresh &= wordEpoch(word[j]) == epoch;
+      fresh &= !stale(j);
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
-    bool all = ptx::all(first);
+    constexpr bool kMany = kCount > 4;
+    const bool all = !kMany || ptx::all(block.lane() != 0 || !stale(0));
     ask(0, all || block.lane() == 0);
 #pragma unroll
     for (uint32_t j = 1; j < kCount; ++j)
@@ -63,42 +113,27 @@ GROK_DEVICE void awaitWords(B &block, Phase phase, uint32_t (&payload)[kCount],
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)
-    payload[j] = uint32_t(word[j]);
+    if (!at(j).both)
+      word[j][1] = Format::empty(epoch);
 }
 
-/// The words at(first), at(first + 512), ... of a thread.
-template <uint32_t kCount, class B, class At>
-GROK_DEVICE void awaitMany(B &block, uint32_t first, Phase phase,
-                           uint32_t (&payload)[kCount], At at) {
-  awaitWords(block, phase, payload,
-             [&](uint32_t j) { return at(first + j * kConsumers); });
-}
-
-/// Calls use(i, payload) for every i below `end` that is this thread's and has
-/// a word, several in flight at a time. Called by whole warps.
-template <class B, class At, class Use>
-GROK_DEVICE void forEachWord(B &block, uint32_t end, Phase phase, At at,
-                             Use use) {
-  constexpr uint32_t kInFlight =
-      B::Plan::kSm >= 90 ? 4 : 2; // sm_80 has no registers to spare
-  auto bounded = [&](uint32_t i) {
-    Word w = at(i);
-    return Word{w.word, i < end && w.there};
-  };
-  for (uint32_t base = 0; base < end; base += kInFlight * kConsumers) {
-    uint32_t first = base + block.tid, payload[kInFlight];
-    awaitMany(block, first, phase, payload, bounded);
-#pragma unroll
-    for (uint32_t j = 0; j < kInFlight; ++j)
-      if (bounded(first + j * kConsumers).there)
-        use(first + j * kConsumers, payload[j]);
+/// Waits for the words words[0] .. words[count - 1], whose payload nobody
+/// wants.
+template <class B>
+GROK_DEVICE void awaitAll(B &block, const uint64_t *words, uint32_t count,
+                          Phase phase) {
+  for (uint32_t first = 0; first < count; first += 2 * kConsumers) {
+    uint32_t i = first + 2 * block.tid;
+    uint64_t word[1][2];
+    awaitPairs<FullWord>(block, phase, word, [&](uint32_t) {
+      return Words{words + i, i < count, i + 1 < count};
+    });
   }
 }
 
-/// The value of a word that this thread, or one it has synchronised with, has
-/// awaited before.
-GROK_DEVICE float arrived(const uint64_t *word) {
-  return wordValue(ptx::loadRelaxed(word));
+/// A word that this thread has awaited before.
+GROK_DEVICE uint64_t arrived(const uint64_t *word) {
+  return ptx::loadRelaxed(word);
 }
 
 /// What becomes a 16-bit operand crosses as such, two values a word: half the
@@ -116,9 +151,56 @@ template <class B> struct OperandWord {
       device::publish(words + index, value, block.epoch());
     else if (index % 2 == 0)
       ptx::storeRelaxed(words + index / 2, uint64_t(block.epoch()) << 32 |
-                                               uint32_t(to16<kBF16>(partner))
-                                                   << 16 |
-                                               to16<kBF16>(value));
+                                               to16Pair<kBF16>(value, partner));
+  }
+
+  /// Publishes elements `index`, an even number, and index + 1.
+  GROK_DEVICE static void publishPair(B &block, uint64_t *words, uint32_t index,
+                                      float first, float second) {
+    publish(block, words, index, first, second);
+    if constexpr (!kPair)
+      device::publish(words + index + 1, second, block.epoch());
+  }
+};
+
+template <bool kPacked> constexpr auto format() {
+  if constexpr (kPacked)
+    return PackedWord{};
+  else
+    return FullWord{};
+}
+
+/// A sub-block's output, which is added to the residual stream: two values a
+/// word; the full float32 where activations are split.
+template <class B> struct OutputWord {
+  static constexpr bool kPacked = B::Plan::kPlanes == 1;
+  using Format = decltype(format<kPacked>());
+  static constexpr uint32_t kValues = kPacked ? 2 : 1;
+  /// Words of a vector [D].
+  static constexpr uint32_t kRowWords =
+      B::kShape.outputWords(B::Model::kHidden);
+
+  /// Publishes element `index` of a vector. Every lane of the warp calls it;
+  /// `partner` is the value of the element index ^ 1.
+  GROK_DEVICE static void publish(B &block, uint64_t *words, uint32_t index,
+                                  float value, float partner) {
+    if constexpr (!kPacked)
+      device::publish(words + index, value, block.epoch());
+    else if (index % 2 == 0)
+      ptx::storeRelaxed(words + index / 2,
+                        PackedWord::make(value, partner, block.epoch()));
+  }
+  /// The values of two neighbouring words.
+  GROK_DEVICE static void values(const uint64_t (&word)[2],
+                                 float (&v)[2 * kValues]) {
+#pragma unroll
+    for (uint32_t w = 0; w < 2; ++w)
+      if constexpr (kPacked) {
+        v[2 * w] = PackedWord::first(word[w]);
+        v[2 * w + 1] = PackedWord::second(word[w]);
+      } else {
+        v[w] = wordValue(word[w]);
+      }
   }
 };
 

@@ -66,11 +66,11 @@ GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
   Candidate best{kNegativeInfinity, kNoToken};
   const float *gain = block.vectors(
       M::kLayers); // the final norm follows the last layer's vectors
-  Staged staged = kWholeRow<B> ? Staged::kStored : Staged::kNo;
+  bool staged = kWholeRow<B>;
+  FirstTiles<B, M::kHidden> none;
   matvec(
-      block, ring, P::kMatrixHead, (M::kHidden + kTileK - 1) / kTileK,
-      block.params.rows, staged, Phase::kHead,
-      [&](uint32_t k0, uint32_t count) { stageNormed(block, gain, k0, count); },
+      block, ring, P::kMatrixHead, staged, Phase::kHead, none,
+      [&](uint32_t first) { stageNormed(block, gain, first); },
       [&](Output out, float value, float) {
         uint32_t id = out.tile * kTileRows + out.r;
         if (!out.mine || id >= M::kVocab || !block.rowActive(out.row))
@@ -103,14 +103,14 @@ template <class B> GROK_DEVICE void fenceStep(B &block) {
   if constexpr (B::Plan::kSm >= 90)
     ptx::fenceAsyncProxy();
   block.sync();
-  if (block.warp() < block.params.rows && block.lane() < 2)
+  if (block.warp() < block.rows() && block.lane() < 2)
     ptx::fenceGpu();
 }
 
 /// Hands this slot's best candidates over.
 template <class B>
 GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
-  uint32_t rows = block.params.rows;
+  uint32_t rows = block.rows();
   Candidate *all = (Candidate *)block.scratch();
   block.sync();
   all[block.tid] = mine;
@@ -134,19 +134,18 @@ GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
 /// The best token of every row over all slots goes to control().token.
 template <class B> GROK_DEVICE void chooseTokens(B &block) {
   constexpr uint32_t kSlots = B::Plan::kSlots;
-  if (block.warp() < block.params.rows) {
+  if (block.warp() < block.rows()) {
     Candidate best{kNegativeInfinity, kNoToken};
     constexpr uint32_t kTogether = 5; // slots that a lane asks for at once
     for (uint32_t first = 0; first < kSlots; first += 32 * kTogether) {
-      uint32_t payload[kTogether * 2]; // score, id
-      awaitWords(block, Phase::kHead, payload, [&](uint32_t j) {
-        uint32_t s = first + j / 2 * 32 + block.lane();
-        return Word{candidateWords(block, s, block.warp()) + j % 2, s < kSlots};
+      uint64_t word[kTogether][2]; // score, id
+      awaitPairs<FullWord>(block, Phase::kHead, word, [&](uint32_t j) {
+        uint32_t s = first + j * 32 + block.lane();
+        return Words{candidateWords(block, s, block.warp()), s < kSlots};
       });
 #pragma unroll
       for (uint32_t j = 0; j < kTogether; ++j) {
-        Candidate c{__builtin_bit_cast(float, payload[2 * j]),
-                    int32_t(payload[2 * j + 1])};
+        Candidate c{wordValue(word[j][0]), int32_t(wordPayload(word[j][1]))};
         if (first + j * 32 + block.lane() < kSlots && c.better(best))
           best = c;
       }

@@ -16,20 +16,22 @@ GROK_DEVICE float exp(float x) {
   return x > -87.0f ? ptx::fma(e, rest * 0.693147182f, e) : (x == x ? 0.0f : x);
 }
 
-/// tanh(x), relative error below 1e-6; saturates for large |x|.
+/// tanh(x), relative error below 1e-6; saturates for large |x|. Without
+/// branches: both forms are computed.
 GROK_DEVICE float tanh(float x) {
   float a = __builtin_fabsf(x);
-  if (a < 0.3f) { // the Taylor series to x^11: the quotient below would cancel
-    float s = x * x;
-    float p = -1382.0f / 155925.0f;
-    p = ptx::fma(p, s, 62.0f / 2835.0f);
-    p = ptx::fma(p, s, -17.0f / 315.0f);
-    p = ptx::fma(p, s, 2.0f / 15.0f);
-    p = ptx::fma(p, s, -1.0f / 3.0f);
-    return ptx::fma(x * s, p, x);
-  }
+  // Below 0.3 the Taylor series to x^11: the quotient would cancel.
+  float s = x * x;
+  float p = -1382.0f / 155925.0f;
+  p = ptx::fma(p, s, 62.0f / 2835.0f);
+  p = ptx::fma(p, s, -17.0f / 315.0f);
+  p = ptx::fma(p, s, 2.0f / 15.0f);
+  p = ptx::fma(p, s, -1.0f / 3.0f);
+  float small = ptx::fma(x * s, p, x);
   float e = exp(-2.0f * a);
-  return __builtin_copysignf((1.0f - e) / (1.0f + e), x);
+  float large = __builtin_copysignf(
+      (1.0f - e) * ptx::reciprocalApprox(1.0f + e), x);
+  return a < 0.3f ? small : large;
 }
 
 /// erf(x), absolute error below 3e-7 (Abramowitz and Stegun 7.1.26 beyond 0.5,
@@ -46,7 +48,7 @@ GROK_DEVICE float erf(float x) {
     p = ptx::fma(p, s, 1.0f);
     return 1.12837917f * x * p;
   }
-  float t = 1.0f / ptx::fma(0.3275911f, a, 1.0f);
+  float t = ptx::reciprocalApprox(ptx::fma(0.3275911f, a, 1.0f));
   float p = 1.061405429f;
   p = ptx::fma(p, t, -1.453152027f);
   p = ptx::fma(p, t, 1.421413741f);
@@ -57,7 +59,7 @@ GROK_DEVICE float erf(float x) {
 
 /// cap * tanh(x / cap); a cap of 0 is off.
 template <class Constant> GROK_DEVICE float softCap(float x, Constant cap) {
-  return cap > 0 ? cap * tanh(x / cap) : x;
+  return cap > 0 ? cap * tanh(x * (1.0f / cap)) : x;
 }
 
 /// GELU in the erf form or the tanh approximation.
@@ -68,13 +70,16 @@ template <bool Erf> GROK_DEVICE float gelu(float z) {
   return 0.5f * z * (1.0f + tanh(inner));
 }
 
-/// Rounding to the storage type and back. f16 saturates at its largest finite
-/// value instead of overflowing.
-template <bool BF16> GROK_DEVICE uint16_t to16(float v) {
+/// Two values rounded to the storage type, the first in the lower half. f16
+/// saturates at its largest finite value instead of overflowing.
+template <bool BF16> GROK_DEVICE uint32_t to16Pair(float first, float second) {
   if constexpr (BF16)
-    return ptx::toBFloat(v);
-  v = v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v;
-  return ptx::toHalf(v);
+    return ptx::toBFloatPair(first, second);
+  return ptx::toHalfPair(ptx::clamp(first, 65504.0f),
+                         ptx::clamp(second, 65504.0f));
+}
+template <bool BF16> GROK_DEVICE uint16_t to16(float v) {
+  return uint16_t(to16Pair<BF16>(v, 0));
 }
 template <bool BF16> GROK_DEVICE float from16(uint16_t v) {
   if constexpr (BF16)

@@ -1,10 +1,11 @@
 // y = W x for the rows of W that this slot owns and up to 8 vectors x at once,
-// on the tensor cores. A lane's 16 bytes of a weight fragment are, as they
-// come, the 16 x 16 operand of m16n8k16: the tile's 8 rows with the even k8
-// groups of a k32 step above, the same rows with the odd ones below. Two
-// products with the even and the odd part of x, of which the upper and the
-// lower half count, make the step; the columns are the vectors. With split
-// activations two more products add the low halves to the same sums.
+// on the tensor cores. A lane's 16 bytes of a weight fragment are two k16 steps
+// of 8 rows; two tiles are the upper and the lower half of the 16-row operand
+// of m16n8k16 (a single tile has zeros beside it), the columns are the vectors.
+// With split activations a second product adds the low halves to the same sums.
+//
+// A warp stages, multiplies and sums its own k32 steps of x, so that nothing
+// between a word's arrival and the sums waits for another warp.
 #pragma once
 
 #include "codegen/Device/handover.h"
@@ -12,14 +13,13 @@
 
 namespace grok::device {
 
-/// Place of k (0..31) in a k32 step of the operand: a lane's 8 values, {k16
-/// step 0, 1} of its even k8 groups, then of its odd ones, lie side by side.
-constexpr uint32_t operandElement(uint32_t k) {
-  return k % 8 / 2 * 8 + k % 16 / 8 * 4 + k / 16 * 2 + k % 2;
-}
+/// Place of k (0..31) in a k32 step of the operand: as in a row of a weight
+/// fragment.
+constexpr uint32_t operandElement(uint32_t k) { return fragmentElement(0, k); }
 
 /// The staged K block of the operand: planes[plane][row][k] of 16-bit values,
-/// each k32 step in the order of operandElement.
+/// each k32 step in the order of operandElement. Step s of a K block is stored
+/// and read by warp s % kWarps alone.
 template <class B> struct Operand {
   using Plan = typename B::Plan;
   static constexpr uint32_t kStride = operandStride(B::kShape);
@@ -30,68 +30,118 @@ template <class B> struct Operand {
     return {(uint16_t *)(block.shared() + B::kShared.operand)};
   }
 
-  /// Stores x[row][k], k counted from the K block's start.
-  GROK_DEVICE void store(uint32_t row, uint32_t k, float x) const {
-    uint32_t place =
-        row * kStride + k / kTileK * kTileK + operandElement(k % kTileK);
-    uint16_t high = to16<kBF16>(x);
-    data[place] = high;
+  /// Stores x[row][k] and x[row][k + 1] for an even k, counted from the K
+  /// block's start.
+  GROK_DEVICE void store(uint32_t row, uint32_t k, float x0, float x1) const {
+    uint32_t *place = at(row, k);
+    uint32_t high = to16Pair<kBF16>(x0, x1);
+    *place = high;
     if constexpr (Plan::kPlanes == 2)
-      data[Plan::kMaxBatch * kStride + place] =
-          to16<kBF16>(x - from16<kBF16>(high));
+      place[Plan::kMaxBatch * kStride / 2] =
+          to16Pair<kBF16>(x0 - from16<kBF16>(uint16_t(high)),
+                          x1 - from16<kBF16>(uint16_t(high >> 16)));
   }
 
-  /// Stores what OperandWord number i of a vector carries.
-  GROK_DEVICE void storeWord(uint32_t row, uint32_t i, uint32_t payload) const {
-    if constexpr (OperandWord<B>::kPair)
-      *(uint32_t *)(data + row * kStride + 2 * i / kTileK * kTileK +
-                    operandElement(2 * i % kTileK)) = payload;
-    else
-      store(row, i, __builtin_bit_cast(float, payload));
+  /// The same of what two OperandWords carry.
+  GROK_DEVICE void store(uint32_t row, uint32_t k,
+                         const uint64_t (&word)[2]) const {
+    if constexpr (OperandWord<B>::kPair) {
+      *at(row, k) = wordPayload(word[0]);
+      *at(row, k + 2) = wordPayload(word[1]);
+    } else {
+      store(row, k, wordValue(word[0]), wordValue(word[1]));
+    }
+  }
+
+private:
+  GROK_DEVICE uint32_t *at(uint32_t row, uint32_t k) const {
+    return (uint32_t *)(data + row * kStride + k / kTileK * kTileK +
+                        operandElement(k % kTileK));
   }
 };
 
-/// Stores elements [k0, k0 + count) of vectors of kWidth elements as rows of
-/// the operand, zero past the end. words(b) are the OperandWords of row b, or
-/// null: the row keeps what the operand held.
-template <uint32_t kWidth, class B, class Words>
-GROK_DEVICE void stageWords(B &block, uint32_t k0, uint32_t count, Phase phase,
-                            Words words) {
-  constexpr uint32_t kValues = OperandWord<B>::kValues;
-  Operand<B> operand = Operand<B>::of(block);
-  const uint32_t rows = block.params.rows;
-  if constexpr (kWidth <= B::Plan::kBlockSteps * kTileK) {
-    // The words of all rows are on their way together.
-    constexpr uint32_t kPerRow = (kWidth + kValues - 1) / kValues;
-    forEachWord(
-        block, rows * kPerRow, phase,
-        [&](uint32_t i) {
-          Word row = words(i / kPerRow);
-          return Word{row.word + i % kPerRow, row.there};
-        },
-        [&](uint32_t i, uint32_t payload) {
-          operand.storeWord(i / kPerRow, i % kPerRow, payload);
-        });
-  } else {
-    uint32_t left = kWidth - k0 < count ? kWidth - k0 : count;
-    for (uint32_t b = 0; b < rows; ++b)
-      if (Word row = words(b); row.there)
-        forEachWord(
-            block, (left + kValues - 1) / kValues, phase,
-            [&](uint32_t i) { return Word{row.word + k0 / kValues + i, true}; },
-            [&](uint32_t i, uint32_t payload) {
-              operand.storeWord(b, i, payload);
-            });
+/// How a warp's lanes share its k32 steps of a K block when each takes kEach
+/// neighbouring elements: steps warp, warp + kWarps, ... in turn.
+template <uint32_t kEach> struct OwnSteps {
+  static constexpr uint32_t kLanes = kTileK / kEach; // that share a step
+  static constexpr uint32_t kSteps = 32 / kLanes;    // at a time
+  /// Rounds until a block has taken `steps`.
+  static constexpr uint32_t rounds(uint32_t steps) {
+    return ceilDiv(steps, kSteps * kWarps);
   }
-  // The padding of the last step; an odd width's last word carries a zero.
-  constexpr uint32_t kEnd = (kWidth + kValues - 1) / kValues * kValues;
-  if (uint32_t end = kEnd - k0; end < count && end + block.tid < count)
-    for (uint32_t b = 0; b < rows; ++b)
-      operand.store(b, end + block.tid, 0);
+  /// First element of the thread in a round, and its k32 step.
+  template <class B> static GROK_DEVICE uint32_t step(B &block, uint32_t round) {
+    return block.warp() + (round * kSteps + block.lane() / kLanes) * kWarps;
+  }
+  template <class B>
+  static GROK_DEVICE uint32_t element(B &block, uint32_t round) {
+    return step(block, round) * kTileK + block.lane() % kLanes * kEach;
+  }
+};
+
+/// K blocks of a row of kWidth elements: the same for every tile of a matrix.
+template <class B, uint32_t kWidth> struct KBlocks {
+  static constexpr uint32_t kSteps = (kWidth + kTileK - 1) / kTileK; // of a row
+  static constexpr uint32_t kBlock = B::Plan::kBlockSteps;
+  static constexpr bool kOne = kSteps <= kBlock;
+  /// Steps of the longest K block.
+  static constexpr uint32_t kMost = kOne ? kSteps : kBlock;
+  /// Every warp has the same number of steps of every K block.
+  static constexpr bool kEven = kSteps % kWarps == 0;
+  /// Steps of the K block that begins with step `first`.
+  static GROK_DEVICE uint32_t steps(uint32_t first) {
+    return kOne || kSteps - first < kBlock ? kSteps - first : kBlock;
+  }
+};
+
+/// Stores a K block of vectors of kWidth elements, from step `first` on, as
+/// rows of the operand, zero past the end. words(b) are the OperandWords of row
+/// b; one that is not there keeps what the operand held. Each warp its own
+/// steps.
+template <uint32_t kWidth, class B, class RowWords>
+GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
+                            RowWords words) {
+  using Blocks = KBlocks<B, kWidth>;
+  constexpr uint32_t kValues = OperandWord<B>::kValues, kEach = 2 * kValues;
+  using Own = OwnSteps<kEach>;
+  constexpr uint32_t kRounds = Own::rounds(Blocks::kMost);
+  // Every thread takes part in every round.
+  constexpr bool kFull = Blocks::kSteps % (kWarps * Own::kSteps) == 0 &&
+                         Blocks::kMost % (kWarps * Own::kSteps) == 0;
+  constexpr uint32_t kInFlight = B::Plan::kMaxBatch > 2 ? 8 : 4,
+                     kRoundsAtOnce = kRounds < kInFlight ? kRounds : kInFlight,
+                     kRowsFit = kInFlight / kRoundsAtOnce,
+                     kMostRows = B::Plan::kMaxBatch,
+                     kRowsAtOnce = kRowsFit < kMostRows ? kRowsFit : kMostRows;
+  Operand<B> operand = Operand<B>::of(block);
+  const uint32_t steps = Blocks::steps(first);
+#pragma unroll 1
+  for (uint32_t b = 0; b < block.rows(); b += kRowsAtOnce) {
+#pragma unroll 1
+    for (uint32_t round = 0; round < kRounds; round += kRoundsAtOnce) {
+      uint64_t word[kRowsAtOnce * kRoundsAtOnce][2];
+      auto row = [&](uint32_t i) { return b + i / kRoundsAtOnce; };
+      auto inRound = [&](uint32_t i) { return round + i % kRoundsAtOnce; };
+      auto takes = [&](uint32_t i) {
+        return row(i) < block.rows() && words(row(i)).there &&
+               ((kFull && kRounds % kRoundsAtOnce == 0) ||
+                Own::step(block, inRound(i)) < steps);
+      };
+      awaitPairs<FullWord>(block, phase, word, [&](uint32_t i) {
+        uint32_t k = first * kTileK + Own::element(block, inRound(i));
+        return Words{words(row(i)).words + k / kValues,
+                     takes(i) && (kWidth % kTileK == 0 || k < kWidth),
+                     kWidth % kEach == 0 || k + kValues < kWidth};
+      });
+#pragma unroll
+      for (uint32_t i = 0; i < kRowsAtOnce * kRoundsAtOnce; ++i)
+        if (takes(i))
+          operand.store(row(i), Own::element(block, inRound(i)), word[i]);
+    }
+  }
 }
 
-/// Where the outputs of one tile group go: thread t < tiles * rows * 8 holds
-/// output (tile, row, r), r fastest; `mine` is false for the others.
+/// Whose value a thread holds; `mine` is false if nobody's.
 struct Output {
   bool mine;
   uint32_t tile; // of the matrix
@@ -99,132 +149,224 @@ struct Output {
   uint32_t r;    // row of the tile
 };
 
+/// Adds the warps' sums of a tile group, scratch[tile][warp][row][8]. Calls
+/// use(Output, sum) by whole warps, Output::tile counted from the group's
+/// start. Thread t always has row t / 8 % rows and tile row t % 8.
+template <class B, class Use>
+GROK_DEVICE void reduceTiles(B &block, uint32_t scratch, uint32_t tiles,
+                             Use use) {
+  const uint32_t rows = block.rows(), perTile = rows * kTileRows;
+  // A multiple of perTile and of a warp.
+  const uint32_t stride = 32 * rows * (kWarps / rows);
+#pragma unroll 1
+  for (uint32_t at = block.tid;
+       at - block.lane() < tiles * perTile && block.tid < stride;
+       at += stride) {
+    uint32_t tile = at / perTile, inTile = at % perTile;
+    const uint32_t in = scratch + tile * tileSumsBytes(rows) + inTile * 4;
+    float part[kWarps];
+#pragma unroll
+    for (uint32_t w = 0; w < kWarps; ++w)
+      part[w] = ptx::loadSharedFloatIf(tile < tiles, in + w * perTile * 4);
+    use(Output{tile < tiles, tile, inTile / kTileRows, inTile % kTileRows},
+        sumOfWarps(part));
+  }
+}
+
 /// A k32 step of the operand or of a tile: a lane's 8 values of it.
 template <uint32_t kCount> struct Steps {
   ptx::U4 step[kCount];
 };
 
-/// The part of one warp in the products of a K block: steps warp, warp + 16,
-/// ... of every tile.
-template <class B> struct WarpProduct {
+/// The part of one warp in the products of a K block: steps warp, warp +
+/// kWarps, ... of every tile.
+template <class B, uint32_t kWidth> struct WarpProduct {
   using Plan = typename B::Plan;
+  using Blocks = KBlocks<B, kWidth>;
   static constexpr uint32_t kPlanes = Plan::kPlanes;
   /// Steps of a warp in a K block, and how many it loads, multiplies and sums
   /// at a time; a K block of fewer holds the longest row.
-  static constexpr uint32_t kSteps = Plan::kBlockSteps / kWarps;
+  static constexpr uint32_t kSteps = (Blocks::kMost + kWarps - 1) / kWarps;
   static constexpr uint32_t kBatch =
       kSteps < kBatchSteps ? kSteps : kBatchSteps;
-  /// The operand stays in registers for all tiles where it fits them; sm_80
-  /// would spill.
-  static constexpr bool kKept =
-      kPlanes == 1 && kSteps == kBatch && Plan::kSm >= 90;
+  /// The operand stays in registers for all tiles where it fits them.
+  static constexpr bool kKept = kPlanes == 1 && kSteps == kBatch;
+  /// Tiles that a warp works on at a time: two, which fill the 16 rows of a
+  /// product, if they follow one another in the ring and the stream goes on in
+  /// the rest of it.
+  static constexpr uint32_t kTiles =
+      kKept && RingReader<B>::kBytes >= 3 * Blocks::kMost * kFragmentBytes ? 2
+                                                                          : 1;
   using Operands = Steps<kBatch * kPlanes>;
+  /// Of a warp's steps in a chunk; a tile may consist of whole ones.
+  static constexpr uint32_t kInChunk =
+      Plan::kChunkBytes / (kWarps * kFragmentBytes);
+  static constexpr bool kWholeChunks =
+      Blocks::kEven && kInChunk > 0 &&
+      Blocks::kMost * kFragmentBytes % Plan::kChunkBytes == 0 &&
+      Plan::kChunkBytes % (kWarps * kFragmentBytes) == 0 &&
+      (Blocks::kOne || (Blocks::kSteps % Blocks::kMost * kFragmentBytes %
+                            Plan::kChunkBytes ==
+                        0 && kBatch % kInChunk == 0));
 
   B &block;
   RingReader<B> &ring;
-  uint32_t rows;
   uint32_t count; // steps of the K block
-  Phase phase;
 
   GROK_DEVICE uint32_t step(uint32_t i) const {
     return block.warp() + i * kWarps;
   }
+  /// Whether the warp has an i-th step.
+  GROK_DEVICE bool has(uint32_t i) const {
+    return (Blocks::kEven && kSteps % kBatch == 0) || step(i) < count;
+  }
 
-  /// Steps [first, first + kBatch) of the warp; rows beyond the batch are zero.
+  /// Steps [first, first + kBatch) of the warp. What lies in columns beyond the
+  /// batch is of no account.
   GROK_DEVICE Operands operands(uint32_t first) const {
     constexpr uint32_t kStride = Operand<B>::kStride;
     uint32_t row = block.lane() / 4;
+    row = row < block.rows() ? row : 0;
     uint32_t address = block.sharedAddress(B::kShared.operand) +
-                       (row * kStride + block.lane() % 4 * 8) * 2;
-    Operands x{};
+                       (row * kStride + block.lane() % 4 * 8 +
+                        step(first) * kTileK) *
+                           2;
+    Operands x;
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane)
         x.step[i * kPlanes + plane] =
-            ptx::loadShared16If(row < rows && step(first + i) < count,
-                                address + step(first + i) * kTileK * 2 +
-                                    plane * Plan::kMaxBatch * kStride * 2);
+            load16(first + i, address + i * kWarps * kTileK * 2 +
+                                  plane * Plan::kMaxBatch * kStride * 2);
     return x;
   }
 
   /// Bytes in the ring of steps [first, first + kBatch) of all warps.
   GROK_DEVICE uint32_t batchBytes(uint32_t first) const {
+    if constexpr (Blocks::kOne && kSteps == kBatch)
+      return Blocks::kSteps * kFragmentBytes;
     uint32_t left = count - first * kWarps;
     return (left < kBatch * kWarps ? left : kBatch * kWarps) * kFragmentBytes;
   }
 
-  /// The same steps of the tile that lies `offset` bytes ahead in the ring;
-  /// zero without `there`.
-  GROK_DEVICE Steps<kBatch> weights(uint32_t first, uint32_t offset,
-                                    bool there) const {
-    Steps<kBatch> w{};
+  /// The same steps of the next `there` tiles in the ring, after waiting for
+  /// them. What becomes the second of two tiles, where there is but one, is of
+  /// no account.
+  GROK_DEVICE void load(Steps<kBatch> (&w)[kTiles], uint32_t first,
+                        uint32_t there, Phase phase) const {
+    const uint32_t bytes = batchBytes(first);
+    ring.await(block, bytes * there, phase);
 #pragma unroll
-    for (uint32_t i = 0; i < kBatch; ++i)
-      w.step[i] = ptx::loadShared16If(
-          there && step(first + i) < count,
-          ring.address(block, offset + step(i) * kFragmentBytes) +
-              block.lane() * 16);
-    return w;
+    for (uint32_t t = 0; t < kTiles; ++t) {
+      const uint32_t tile = t < there ? t * bytes : 0;
+      uint32_t address = 0;
+#pragma unroll
+      for (uint32_t i = 0; i < kBatch; ++i) {
+        // Only where a chunk begins does the ring's end have to be minded.
+        if (!kWholeChunks || i % kInChunk == 0)
+          address = ring.address(block, tile + step(i) * kFragmentBytes) +
+                    block.lane() * 16;
+        w[t].step[i] = load16(
+            first + i, kWholeChunks ? address + i % kInChunk * kWarps *
+                                                    kFragmentBytes
+                                    : address);
+      }
+    }
   }
 
-  /// Sums of one tile: its upper product counts in [0][0..1], the lower one in
-  /// [1][2..3], for weight row lane / 4 and vectors lane % 4 * 2 + {0, 1}.
-  using Sums = float[2][4];
+  /// Sums of the first tile in [0..1], of the second in [2..3], for weight row
+  /// lane / 4 and vectors lane % 4 * 2 + {0, 1}.
+  using Sums = float[4];
+  /// Products that depend on one another follow slowly: steps i, i + kChains,
+  /// ... are summed apart.
+  static constexpr uint32_t kChains = 4;
 
-  /// sums += w x of several tiles; steps past the end are zero.
-  template <uint32_t kTiles>
-  GROK_DEVICE void multiply(Sums (&sums)[kTiles], const Operands &x,
+  /// sums += w x.
+  GROK_DEVICE void multiply(Sums &sums, const Operands &x,
                             const Steps<kBatch> (&w)[kTiles]) const {
+    Sums chain[kChains] = {};
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
 #pragma unroll
-      for (uint32_t plane = 0; plane < kPlanes; ++plane)
+      for (uint32_t plane = 0; plane < kPlanes; ++plane) {
+        const ptx::U4 &b = x.step[i * kPlanes + plane], &upper = w[0].step[i],
+                      &lower = w[kTiles - 1].step[i];
+        Sums &c = chain[i % kChains];
+        ptx::mma<B::Model::kBF16>(c, {upper.x, lower.x, upper.y, lower.y}, b.x,
+                                  b.y);
+        ptx::mma<B::Model::kBF16>(c, {upper.z, lower.z, upper.w, lower.w}, b.z,
+                                  b.w);
+      }
 #pragma unroll
-        for (uint32_t t = 0; t < kTiles; ++t) {
-          const ptx::U4 &b = x.step[i * kPlanes + plane];
-          ptx::mma<B::Model::kBF16>(sums[t][0], w[t].step[i], b.x, b.y);
-          ptx::mma<B::Model::kBF16>(sums[t][1], w[t].step[i], b.z, b.w);
-        }
+    for (uint32_t e = 0; e < 4; ++e)
+      sums[e] += (chain[0][e] + chain[1][e]) + (chain[2][e] + chain[3][e]);
+  }
+
+private:
+  /// Zero for steps past the end.
+  GROK_DEVICE ptx::U4 load16(uint32_t i, uint32_t address) const {
+    if constexpr (Blocks::kEven && kSteps % kBatch == 0)
+      return ptx::loadShared16(address);
+    return ptx::loadShared16If(has(i), address);
   }
 };
 
-/// How far the operand of a single K block is when a product begins.
-enum class Staged : uint32_t {
-  kNo,
-  kStored, // each thread has stored its part
-  kShared  // and a barrier has passed since
+/// The first tiles of a product, taken from the ring before its operand is
+/// there: what follows the last word's arrival is short then.
+template <class B, uint32_t kWidth> struct FirstTiles {
+  using Product = WarpProduct<B, kWidth>;
+  Steps<Product::kBatch> w[Product::kTiles];
+  bool taken = false;
+
+  /// Zeros where nothing is taken: what is not defined on some path would
+  /// occupy registers all the way there.
+  GROK_DEVICE FirstTiles() {
+#pragma unroll
+    for (uint32_t t = 0; t < Product::kTiles; ++t)
+#pragma unroll
+      for (uint32_t i = 0; i < Product::kBatch; ++i)
+        w[t].step[i] = {0, 0, 0, 0};
+  }
+
+  /// Where a K block is a whole row and its operand is kept, takes the tiles
+  /// that matvec begins with.
+  GROK_DEVICE void take(B &block, RingReader<B> &ring, uint32_t matrix,
+                        Phase phase) {
+    if constexpr (Product::kKept && Product::Blocks::kOne) {
+      const uint32_t tiles = block.extent(matrix).tileCount;
+      if (tiles == 0)
+        return;
+      Product{block, ring, Product::Blocks::kSteps}.load(
+          w, 0, tiles < Product::kTiles ? tiles : Product::kTiles, phase);
+      taken = true;
+    }
+  }
 };
 
-/// Tiles that a warp works on at a time: two, whose loads and products overlap,
-/// if their registers are to be had and the stream goes on in the rest of the
-/// ring.
-template <class B>
-inline constexpr uint32_t kTilesTogether =
-    WarpProduct<B>::kKept &&
-            RingReader<B>::kBytes >=
-                4 * kWarps * WarpProduct<B>::kBatch * kFragmentBytes
-        ? 2
-        : 1;
-
-/// Streams this slot's tiles of `matrix` and calls
-///   stage(k0, count): all consumer threads store operand elements k0 .. k0 +
-///   count - 1 (padding zeroed by the caller); emit(Output, value, partner):
-///   once for each tile group, by whole warps; `partner` is the value of r ^ 1.
+/// Streams this slot's tiles of `matrix`, whose rows have kWidth elements, and
+/// calls
+///   stage(first): each warp stores its steps of the operand's K block that
+///   begins with step `first`, padding zeroed; emit(Output, value, partner):
+///   once for each output, by whole warps; `partner` is the value of r ^ 1.
 /// `staged` tells whether the operand (of a single K block) is already there,
-/// and is set. Groups of few tiles sum in the two halves of the scratch by
-/// turns, so that of products with one operand the next begins while some warps
-/// still reduce the one before. Summation order of an output: a warp sums its
-/// k32 steps four at a time, even and odd k8 groups apart, the fours in order;
-/// then the warps in order. K blocks don't show.
-template <class B, class Stage, class Emit>
+/// and is set. `ahead` are the tiles taken before, if any, and none afterwards.
+/// Groups of few tiles sum in the two halves of the scratch by turns, so that
+/// the next product begins while some warps still reduce the one before.
+/// Summation order of an output: a warp sums kBatchSteps k32 steps in kChains,
+/// then the batches in order; then sumOfWarps. Neither K blocks nor
+/// pairs of tiles show.
+template <uint32_t kWidth, class B, class Stage, class Emit>
 GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
-                        uint32_t steps, uint32_t rows, Staged &staged,
-                        Phase phase, Stage stage, Emit emit) {
-  using Plan = typename B::Plan;
-  using Product = WarpProduct<B>;
+                        bool &staged, Phase phase, FirstTiles<B, kWidth> &ahead,
+                        Stage stage, Emit emit) {
+  using Product = WarpProduct<B, kWidth>;
+  using Blocks = KBlocks<B, kWidth>;
+  constexpr uint32_t kTiles = Product::kTiles;
   const abi::Extent extent = block.extent(matrix);
+  const uint32_t rows = block.rows();
 
+#pragma unroll 1
   for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles
                          ? extent.tileCount - first
@@ -233,7 +375,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
     // The lane's two vectors, and which of them there are.
     const uint32_t vector = block.lane() % 4 * 2;
     const bool hasFirst = vector < rows, hasSecond = vector + 1 < rows;
-    const uint32_t tileSums = kWarps * rows * kTileRows * 4;
+    const uint32_t tileSums = tileSumsBytes(rows);
     const bool few = tiles <= kGroupTiles / 2, apart = few && block.sumsIn < 2;
     block.sumsIn = !few ? 2 : apart ? 1 - block.sumsIn : 0;
     const uint32_t scratch =
@@ -243,79 +385,58 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
         scratch +
         ((block.warp() * rows + vector) * kTileRows + block.lane() / 4) *
             4; // [tile][warp][row][8]
-    for (uint32_t k0 = 0; k0 < steps; k0 += Plan::kBlockSteps) {
-      Product product{block, ring, rows,
-                      steps - k0 < Plan::kBlockSteps ? steps - k0
-                                                     : Plan::kBlockSteps,
-                      phase};
-      if (staged == Staged::kNo || steps > Plan::kBlockSteps) {
-        if (k0 > 0)
-          block.sync(); // the previous operand has been read
-        stage(k0 * kTileK, product.count * kTileK);
-        staged = Staged::kStored;
+    if (!apart)
+      block.sync(); // what the scratch held has been read
+#pragma unroll 1
+    for (uint32_t k0 = 0; k0 < Blocks::kSteps; k0 += Blocks::kBlock) {
+      Product product{block, ring, Blocks::steps(k0)};
+      if (!staged || !Blocks::kOne) {
+        ptx::warpSync(); // the warp has read its operand before
+        stage(k0);
+        staged = true;
       }
-      if (staged == Staged::kStored || !apart)
-        block
-            .sync(); // the operand is there, and the sums before have been read
-      staged = Staged::kShared;
+      ptx::warpSync();
       typename Product::Operands x;
       if constexpr (Product::kKept)
         x = product.operands(0);
-      constexpr uint32_t kTiles = kTilesTogether<B>;
 #pragma unroll 1
       for (uint32_t j = 0; j < tiles; j += kTiles) {
         const uint32_t here = tiles - j < kTiles ? tiles - j : kTiles;
-        auto place = [&](uint32_t t) { return sums + (j + t) * tileSums; };
-        // Between K blocks the warp's sums wait where they will be reduced.
-        float sum[kTiles][2];
-#pragma unroll
-        for (uint32_t t = 0; t < kTiles; ++t) {
-          sum[t][0] =
-              ptx::loadSharedFloatIf(k0 > 0 && hasFirst && t < here, place(t));
-          sum[t][1] = ptx::loadSharedFloatIf(k0 > 0 && hasSecond && t < here,
-                                             place(t) + kTileRows * 4);
+        const bool second = kTiles > 1 && here > 1;
+        const uint32_t place = sums + j * tileSums;
+        float sum[4] = {};
+        if constexpr (!Blocks::kOne) {
+          // Between K blocks the warp's sums wait where they will be reduced.
+          sum[0] = ptx::loadSharedFloatIf(k0 > 0 && hasFirst, place);
+          sum[1] = ptx::loadSharedFloatIf(k0 > 0 && hasSecond,
+                                          place + kTileRows * 4);
+          sum[2] = ptx::loadSharedFloatIf(k0 > 0 && hasFirst && second,
+                                          place + tileSums);
+          sum[3] = ptx::loadSharedFloatIf(k0 > 0 && hasSecond && second,
+                                          place + tileSums + kTileRows * 4);
         }
 #pragma unroll 1
         for (uint32_t i = 0; i * kWarps < product.count; i += Product::kBatch) {
-          const uint32_t bytes = product.batchBytes(i);
-          ring.await(block, bytes * here, phase);
-          Steps<Product::kBatch> w[kTiles];
-#pragma unroll
-          for (uint32_t t = 0; t < kTiles; ++t)
-            w[t] = product.weights(i, t * bytes, t < here);
+          if (!ahead.taken)
+            product.load(ahead.w, i, here, phase);
+          ahead.taken = false;
           if constexpr (!Product::kKept)
             x = product.operands(i);
-          typename Product::Sums c[kTiles] = {};
-          product.template multiply<kTiles>(c, x, w);
-#pragma unroll
-          for (uint32_t t = 0; t < kTiles; ++t) {
-            sum[t][0] += c[t][0][0] + c[t][1][2];
-            sum[t][1] += c[t][0][1] + c[t][1][3];
-          }
-          ring.advance(block, bytes * here);
+          product.multiply(sum, x, ahead.w);
+          ring.advance(block, product.batchBytes(i) * here);
         }
-#pragma unroll
-        for (uint32_t t = 0; t < kTiles; ++t) {
-          ptx::storeSharedFloatIf(hasFirst && t < here, place(t), sum[t][0]);
-          ptx::storeSharedFloatIf(hasSecond && t < here,
-                                  place(t) + kTileRows * 4, sum[t][1]);
-        }
+        ptx::storeSharedFloatIf(hasFirst, place, sum[0]);
+        ptx::storeSharedFloatIf(hasSecond, place + kTileRows * 4, sum[1]);
+        ptx::storeSharedFloatIf(hasFirst && second, place + tileSums, sum[2]);
+        ptx::storeSharedFloatIf(hasSecond && second,
+                                place + tileSums + kTileRows * 4, sum[3]);
       }
     }
     block.sync();
-    const uint32_t perTile = rows * kTileRows;
-    if (block.tid - block.lane() < tiles * perTile) { // the whole warp or none
-      uint32_t tile = block.tid / perTile, inTile = block.tid % perTile;
-      const uint32_t in = scratch + (tile * kWarps * perTile + inTile) * 4;
-      float sum = 0;
-#pragma unroll
-      for (uint32_t w = 0; w < kWarps; ++w)
-        sum += ptx::loadSharedFloatIf(tile < tiles, in + w * perTile * 4);
-      float partner = ptx::shuffleXor(sum, 1);
-      emit(Output{tile < tiles, extent.tileBegin + first + tile,
-                  inTile / kTileRows, inTile % kTileRows},
-           sum, partner);
-    }
+    reduceTiles(block, scratch, tiles, [&](Output out, float sum) {
+      out.tile += extent.tileBegin + first;
+      emit(out, sum, ptx::shuffleXor(sum, 1));
+    });
   }
   ring.finish(block);
 }

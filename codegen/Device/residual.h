@@ -1,9 +1,8 @@
-// The residual stream h, float32. Every slot keeps all of it: thread t of the
-// block owns elements t, t + 512, ... of every row, so that no synchronisation
-// is needed, and adds each sub-block's normalised output as it arrives.
+// The residual stream h, float32. Every slot keeps all of it; a thread owns the
+// same elements of every row as of the operand, so that no synchronisation is
+// needed, and adds each sub-block's normalised output as it arrives.
 #pragma once
 
-#include "codegen/Device/handover.h"
 #include "codegen/Device/matvec.h"
 
 namespace grok::device {
@@ -16,16 +15,77 @@ template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
          (uint64_t(block.slot()) * B::Plan::kMaxBatch + b) * B::Model::kHidden;
 }
 
+/// A thread's share of a vector [D]: parts of kEach neighbouring elements, as
+/// many as two words of a sub-block's output carry.
+template <class B> struct Owned {
+  static constexpr uint32_t kEach = 2 * OutputWord<B>::kValues;
+  using Own = OwnSteps<kEach>;
+  static constexpr uint32_t kHidden = B::Model::kHidden,
+                            kSteps = (kHidden + kTileK - 1) / kTileK;
+  static constexpr uint32_t kParts = Own::rounds(kSteps);
+  /// Every thread has all its parts.
+  static constexpr bool kWhole = kHidden == kParts * kEach * kConsumers;
+  /// No part ends beyond the vector.
+  static constexpr bool kAligned = kHidden % kEach == 0;
+
+  /// First element of a part.
+  static GROK_DEVICE uint32_t element(B &block, uint32_t part) {
+    return Own::element(block, part);
+  }
+  static GROK_DEVICE bool has(uint32_t element) {
+    return kWhole || element < kHidden;
+  }
+
+  struct Part {
+    float v[kEach];
+  };
+  /// Elements i, i + 1, ... of a vector in memory, zero past the end.
+  static GROK_DEVICE Part load(const float *p, uint32_t i) {
+    Part part{};
+    if constexpr (kAligned) {
+      if (has(i))
+        ptx::loadFloats(p + i, part.v);
+    } else {
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        if (i + e < kHidden)
+          part.v[e] = p[i + e];
+    }
+    return part;
+  }
+  /// The same of device memory, asked for where it stands.
+  static GROK_DEVICE Part loadNow(const float *p, uint32_t i) {
+    if constexpr (!kAligned)
+      return load(p, i);
+    Part part;
+    ptx::loadGlobalIf(has(i), p + i, part.v);
+    return part;
+  }
+  static GROK_DEVICE void store(float *p, uint32_t i, const Part &part) {
+    if constexpr (kAligned) {
+      if (has(i))
+        ptx::storeFloats(p + i, part.v);
+    } else {
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        if (i + e < kHidden)
+          p[i + e] = part.v[e];
+    }
+  }
+  /// Stores a part of a normalised row as the operand.
+  static GROK_DEVICE void stage(const Operand<B> &operand, uint32_t row,
+                                uint32_t k, const Part &part) {
+#pragma unroll
+    for (uint32_t e = 0; e < kEach; e += 2)
+      operand.store(row, k + e, part.v[e], part.v[e + 1]);
+  }
+};
+
 /// 1 / sqrt(mean + eps) from a row's sum of squares.
 template <class B> GROK_DEVICE float normFactor(float squares) {
   return ptx::rsqrtApprox(
       ptx::fma(squares, 1.0f / float(B::Model::kHidden), B::Model::kNormEps));
 }
-
-/// Elements of h that a thread owns, of one row.
-template <class B>
-inline constexpr uint32_t kOwned =
-    (B::Model::kHidden + kConsumers - 1) / kConsumers;
 
 /// Whether a row of h is one K block: the operand is then staged by who updates
 /// h.
@@ -33,21 +93,25 @@ template <class B>
 inline constexpr bool kWholeRow =
     B::Model::kHidden <= B::Plan::kBlockSteps * kTileK;
 
-/// Stores RMSNorm(h; gain) of elements [k0, k0 + count) as the operand, zero
-/// past the end. Each thread stores the elements of h that it owns.
+/// Stores RMSNorm(h; gain) of the K block that begins with step `first` as the
+/// operand, zero past the end: each thread the elements of h that it owns.
 template <class B>
-GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t k0,
-                             uint32_t count) {
-  constexpr uint32_t kHidden = B::Model::kHidden;
+GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
+  using O = Owned<B>;
   Operand<B> operand = Operand<B>::of(block);
-  for (uint32_t b = 0; b < block.params.rows; ++b) {
+  const uint32_t steps = KBlocks<B, O::kHidden>::steps(first);
+  for (uint32_t b = 0; b < block.rows(); ++b) {
     if (!block.rowActive(b))
       continue;
     const float *h = residualRow(block, b);
-    float factor = block.control().normFactor[b];
-    for (uint32_t k = block.tid; k < count; k += kConsumers) {
-      uint32_t i = k0 + k;
-      operand.store(b, k, i < kHidden ? h[i] * factor * gain[i] : 0.0f);
+    float factor = block.normFactor(b);
+    for (uint32_t part = 0; O::Own::step(block, part) < steps; ++part) {
+      uint32_t k = O::element(block, part), i = first * kTileK + k;
+      auto x = O::load(h, i), g = O::load(gain, i);
+#pragma unroll
+      for (uint32_t e = 0; e < O::kEach; ++e)
+        x.v[e] *= factor * g.v[e];
+      O::stage(operand, b, k, x);
     }
   }
 }
@@ -57,33 +121,47 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t k0,
 template <class B> GROK_DEVICE void embed(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  constexpr uint32_t kSteps = (M::kHidden + kTileK - 1) / kTileK;
+  using O = Owned<B>;
   auto &control = block.control();
-  for (uint32_t b = 0; b < block.params.rows; ++b) {
+  for (uint32_t b = 0; b < block.rows(); ++b) {
     if (!block.rowActive(b))
       continue;
     const uint16_t *row =
         (const uint16_t *)(block.params.weights + control.embeddingRow[b]);
     float *h = residualRow(block, b), squares = 0;
-    for (uint32_t i = block.tid; i < M::kHidden; i += kConsumers) {
+    auto element = [&](uint32_t i) {
       uint64_t at = i;
       if constexpr (M::kTiedHead)
-        at =
-            fragmentIndex(control.embeddingTile[b], i / kTileK,
-                          control.embeddingTiles[b], kSteps, P::kBlockSteps) *
-                (kFragmentBytes / 2) +
-            fragmentElement(uint32_t(control.token[b]) % kTileRows, i % kTileK);
-      float x = M::kEmbeddingMultiplier * from16<M::kBF16>(row[at]);
-      h[i] = x;
-      squares = ptx::fma(x, x, squares);
+        at = fragmentIndex(control.embeddingTile[b], i / kTileK,
+                           control.embeddingTiles[b], O::kSteps,
+                           P::kBlockSteps) *
+                 (kFragmentBytes / 2) +
+             fragmentElement(uint32_t(control.token[b]) % kTileRows,
+                             i % kTileK);
+      return M::kEmbeddingMultiplier * from16<M::kBF16>(row[at]);
+    };
+    for (uint32_t part = 0; part < O::kParts; ++part) {
+      uint32_t i = O::element(block, part);
+      typename O::Part x{};
+#pragma unroll
+      for (uint32_t e = 0; e < O::kEach; ++e) {
+        if (i + e < O::kHidden)
+          x.v[e] = element(i + e);
+        squares = ptx::fma(x.v[e], x.v[e], squares);
+      }
+      O::store(h, i, x);
     }
     float sum[1] = {squares};
     addToSums(block, b, sum);
   }
-  finishSums<1>(block, 0, block.params.rows,
-                [&](uint32_t b, const float (&sum)[1]) {
-                  control.normFactor[b] = normFactor<B>(sum[0]);
-                });
+  block.sync();
+  for (uint32_t b = 0; b < block.rows(); ++b) {
+    float sum[1];
+    rowSums(block, b, sum);
+    if (block.lane() == 0)
+      block.normFactor(b) = normFactor<B>(sum[0]);
+  }
+  ptx::warpSync();
 }
 
 /// What a sub-block's output y needs to become part of h, of one row: sums over
@@ -100,133 +178,139 @@ struct Factors {
 
 /// h += RMSNorm(y; gain) for the rows whose bit is set in `rows`, where y
 /// arrives as words [row][D]; then the norm of the new h with `nextGain`
-/// becomes the operand, or, if a row is longer than a K block, its factor goes
-/// to control() for stageNormed. Of batch rows [first, first + kRows). Ends
+/// becomes the operand, or, if a row is longer than a K block, its factor is kept
+/// for stageNormed. Of batch rows [first, first + kRows). Ends
 /// without a barrier.
 template <uint32_t kRows, class B>
 GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
                                const float *gain, const float *nextGain,
                                uint32_t rows, Phase phase) {
-  constexpr uint32_t kHidden = B::Model::kHidden, kN = kOwned<B>;
-  constexpr bool kKept = kN <= 4; // y and the gains fit the registers; the
-                                  // gains are there before y is
-  auto &control = block.control();
-  auto load = [&](const float *p, uint32_t j) {
-    uint32_t i = block.tid + j * kConsumers;
-    return i < kHidden ? p[i] : 0.0f;
-  };
-  auto loadNow = [&](const float *p, uint32_t j) {
-    uint32_t i = block.tid + j * kConsumers;
-    return ptx::loadGlobalIf(i < kHidden, p + i);
-  };
-  float gains[kKept ? kN : 1], nextGains[kKept ? kN : 1];
-  if constexpr (kKept)
-#pragma unroll
-    for (uint32_t j = 0; j < kN; ++j) {
-      gains[j] = loadNow(gain, j);
-      nextGains[j] = loadNow(nextGain, j);
-    }
-  auto word = [&](uint32_t b, uint32_t i) {
-    return Word{y + b * kHidden + i,
-                b < block.params.rows && rows >> b & 1 && i < kHidden};
-  };
-  auto addSums = [&](float (&sums)[kRowSums], float v, float g, float x) {
-    float z = v * g;
-    sums[kYY] = ptx::fma(v, v, sums[kYY]);
-    sums[kHH] = ptx::fma(x, x, sums[kHH]);
-    sums[kHZ] = ptx::fma(x, z, sums[kHZ]);
-    sums[kZZ] = ptx::fma(z, z, sums[kZZ]);
-  };
+  using O = Owned<B>;
+  using Part = typename O::Part;
+  using Out = OutputWord<B>;
+  constexpr uint32_t kParts = O::kParts, kEach = O::kEach;
+  // y and the gains fit the registers; the gains are there before y is.
+  constexpr bool kKept = kParts * kEach <= 8;
+  constexpr uint32_t kAtOnce = kKept ? kParts : 4; // in flight, of a row
   auto active = [&](uint32_t b) {
-    return b < block.params.rows && block.rowActive(b);
+    return b < block.rows() && block.rowActive(b);
+  };
+  auto words = [&](uint32_t b, uint32_t part) {
+    uint32_t i = O::element(block, part);
+    return Words{y + b * Out::kRowWords + i / Out::kValues,
+                 b < block.rows() && rows >> b & 1 && O::has(i),
+                 O::kAligned || i + Out::kValues < O::kHidden};
+  };
+  auto addSums = [&](float (&sums)[kRowSums], const uint64_t (&word)[2],
+                     const Part &g, const Part &x) {
+    float v[kEach];
+    Out::values(word, v);
+#pragma unroll
+    for (uint32_t e = 0; e < kEach; ++e) {
+      float z = v[e] * g.v[e];
+      sums[kYY] = ptx::fma(v[e], v[e], sums[kYY]);
+      sums[kHH] = ptx::fma(x.v[e], x.v[e], sums[kHH]);
+      sums[kHZ] = ptx::fma(x.v[e], z, sums[kHZ]);
+      sums[kZZ] = ptx::fma(z, z, sums[kZZ]);
+    }
   };
 
-  uint32_t payload[kKept ? kRows * kN : 1]; // [row][element]
+  Part gains[kKept ? kParts : 1], nextGains[kKept ? kParts : 1];
   if constexpr (kKept)
-    awaitMany(block, block.tid, phase, payload, [&](uint32_t i) {
-      return word(first + i / kConsumers / kN,
-                  i % kConsumers + i / kConsumers % kN * kConsumers);
+#pragma unroll
+    for (uint32_t j = 0; j < kParts; ++j) {
+      uint32_t i = O::element(block, j);
+      gains[j] = O::loadNow(gain, i);
+      nextGains[j] = O::loadNow(nextGain, i);
+    }
+  uint64_t word[kKept ? kRows * kParts : kAtOnce][2]; // [row][part]
+  if constexpr (kKept)
+    awaitPairs<typename Out::Format>(block, phase, word, [&](uint32_t i) {
+      return words(first + i / kParts, i % kParts);
     });
 #pragma unroll
   for (uint32_t r = 0; r < kRows; ++r) {
-    if (!active(first + r))
+    const uint32_t b = first + r;
+    if (!active(b))
       continue;
-    const float *h = residualRow(block, first + r);
+    const float *h = residualRow(block, b);
     float sums[kRowSums] = {};
     if constexpr (kKept) {
 #pragma unroll
-      for (uint32_t j = 0; j < kN; ++j)
-        addSums(sums, __builtin_bit_cast(float, payload[r * kN + j]), gains[j],
-                load(h, j));
+      for (uint32_t j = 0; j < kParts; ++j)
+        addSums(sums, word[r * kParts + j], gains[j],
+                O::load(h, O::element(block, j)));
     } else {
-      forEachWord(
-          block, kHidden, phase, [&](uint32_t i) { return word(first + r, i); },
-          [&](uint32_t i, uint32_t v) {
-            addSums(sums, __builtin_bit_cast(float, v), gain[i], h[i]);
-          });
-      if (!(rows >> (first + r) & 1)) // no y
-        for (uint32_t i = block.tid; i < kHidden; i += kConsumers)
-          addSums(sums, 0, 0, h[i]);
+#pragma unroll 1
+      for (uint32_t j0 = 0; j0 < kParts; j0 += kAtOnce) {
+        awaitPairs<typename Out::Format>(
+            block, phase, word, [&](uint32_t j) {
+              Words w = words(b, j0 + j);
+              w.there &= j0 + j < kParts;
+              return w;
+            });
+#pragma unroll
+        for (uint32_t j = 0; j < kAtOnce; ++j)
+          if (j0 + j < kParts) {
+            uint32_t i = O::element(block, j0 + j);
+            addSums(sums, word[j], O::load(gain, i), O::load(h, i));
+          }
+      }
     }
-    addToSums(block, first + r, sums);
+    addToSums(block, b, sums);
   }
   trace(block, phase, TracePoint::kReady, phase == Phase::kGateUp ? 0 : 1);
-  auto factors = [&](uint32_t b, const float (&sum)[kRowSums]) {
-    float f = rows >> b & 1 ? normFactor<B>(sum[kYY]) : 0.0f;
-    float squares =
-        ptx::fma(f * f, sum[kZZ], ptx::fma(2 * f, sum[kHZ], sum[kHH]));
-    return Factors{f, normFactor<B>(squares > 0 ? squares : 0.0f)};
-  };
-  Factors own{};
-  if constexpr (kRows == 1) { // every warp for itself: a barrier less
-    block.sync();
-    float sum[kRowSums];
-    rowSums(block, first, sum);
-    own = factors(first, sum);
-    if constexpr (!kWholeRow<B> || !B::Model::kHashRouting) {
-      if (block.tid == 0) // for stageNormed and the router
-        control.normFactor[first] = own.next;
-      block.sync();
-    }
-  } else {
-    finishSums<kRowSums>(block, first, kRows,
-                         [&](uint32_t b, const float (&sum)[kRowSums]) {
-                           Factors f = factors(b, sum);
-                           control.outputFactor[b] = f.output;
-                           control.normFactor[b] = f.next;
-                         });
-  }
+  block.sync();
 
+  // Every thread finishes the sums for itself: a barrier less.
   Operand<B> operand = Operand<B>::of(block);
 #pragma unroll
   for (uint32_t r = 0; r < kRows; ++r) {
     const uint32_t b = first + r;
     if (!active(b))
       continue;
+    float sum[kRowSums];
+    rowSums(block, b, sum);
+    const float f = rows >> b & 1 ? normFactor<B>(sum[kYY]) : 0.0f;
+    const float squares =
+        ptx::fma(f * f, sum[kZZ], ptx::fma(2 * f, sum[kHZ], sum[kHH]));
+    const float factor = normFactor<B>(squares > 0 ? squares : 0.0f);
+    if constexpr (!kWholeRow<B> || !B::Model::kHashRouting)
+      if (block.lane() == 0) // for stageNormed and the router
+        block.normFactor(b) = factor;
     float *h = residualRow(block, b);
-    const float f = kRows == 1 ? own.output : control.outputFactor[b],
-                factor = kRows == 1 ? own.next : control.normFactor[b];
-    auto update = [&](uint32_t i, float v, float g, float next) {
-      float x = ptx::fma(f, v * g, h[i]);
-      h[i] = x;
+    auto update = [&](uint32_t i, const uint64_t (&arrivedWords)[2],
+                      const Part &g, const Part &next) {
+      Part x = O::load(h, i);
+      float v[kEach];
+      Out::values(arrivedWords, v);
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        x.v[e] = ptx::fma(f, v[e] * g.v[e], x.v[e]);
+      O::store(h, i, x);
+#pragma unroll
+      for (uint32_t e = 0; e < kEach; ++e)
+        x.v[e] *= factor * next.v[e];
       if constexpr (kWholeRow<B>)
-        operand.store(b, i, x * factor * next);
+        if (O::kHidden % kTileK == 0 ? O::has(i) : i < O::kSteps * kTileK)
+          O::stage(operand, b, i, x);
     };
     if constexpr (kKept) {
 #pragma unroll
-      for (uint32_t j = 0; j < kN; ++j)
-        if (uint32_t i = block.tid + j * kConsumers; i < kHidden)
-          update(i, __builtin_bit_cast(float, payload[r * kN + j]), gains[j],
-                 nextGains[j]);
+      for (uint32_t j = 0; j < kParts; ++j)
+        update(O::element(block, j), word[r * kParts + j], gains[j],
+               nextGains[j]);
     } else {
-      for (uint32_t i = block.tid; i < kHidden; i += kConsumers)
-        update(i, word(b, i).there ? arrived(word(b, i).word) : 0.0f, gain[i],
-               nextGain[i]);
+      for (uint32_t j = 0; j < kParts; ++j) {
+        uint32_t i = O::element(block, j);
+        Words w = words(b, j);
+        uint64_t again[2] = {w.there ? arrived(w.words) : 0,
+                             w.there && w.both ? arrived(w.words + 1) : 0};
+        update(i, again, O::load(gain, i), O::load(nextGain, i));
+      }
     }
-    if constexpr (kWholeRow<B> && kHidden % kTileK != 0)
-      if (block.tid < kTileK - kHidden % kTileK)
-        operand.store(b, kHidden + block.tid, 0);
   }
+  ptx::warpSync();
 }
 
 /// addNormedRows for the whole batch, a few rows at a time: their words are in
@@ -234,12 +318,13 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
 template <class B>
 GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
                            const float *nextGain, uint32_t rows, Phase phase) {
-  constexpr uint32_t kRows = B::Plan::kMaxBatch < 2 ? 1 : 2;
-  if (kRows == 1 || block.params.rows == 1)
+  constexpr uint32_t kMost = B::Plan::kMaxBatch,
+                     kRows = kMost < 2 ? 1 : kMost < 4 ? 2 : 4;
+  if (kRows == 1 || block.rows() == 1)
     addNormedRows<1>(block, 0, y, gain, nextGain, rows, phase);
   else
 #pragma unroll 1
-    for (uint32_t first = 0; first < block.params.rows; first += kRows)
+    for (uint32_t first = 0; first < block.rows(); first += kRows)
       addNormedRows<kRows>(block, first, y, gain, nextGain, rows, phase);
 }
 

@@ -7,7 +7,7 @@
 namespace grok::device {
 
 /// Every block streams its own part of the data, unpaced; the consumer warps
-/// take 16 fragments at a time, as they do a tile's, and read every byte.
+/// read every byte of a chunk together.
 template <class Model, class Plan>
 GROK_DEVICE void stream(const abi::StreamParams &params) {
   using B = Block<Model, Plan>;
@@ -27,14 +27,17 @@ GROK_DEVICE void stream(const abi::StreamParams &params) {
     return;
   }
   RingReader<B> ring;
-  constexpr uint32_t kStep = kWarps * kFragmentBytes;
+  constexpr uint32_t kSteps = Plan::kChunkBytes / kFragmentBytes;
   ptx::U4 sum{};
   for (uint64_t left = params.bytesPerBlock; left > 0;) {
-    uint32_t bytes = left < kStep ? uint32_t(left) : kStep;
+    uint32_t bytes =
+        left < Plan::kChunkBytes ? uint32_t(left) : Plan::kChunkBytes;
     ring.await(block, bytes, Phase::kHead);
-    if (uint32_t at = block.warp() * kFragmentBytes; at < bytes) {
-      ptx::U4 v =
-          ptx::loadShared16(ring.address(block, at) + block.lane() * 16);
+#pragma unroll
+    for (uint32_t i = 0; i < (kSteps + kWarps - 1) / kWarps; ++i) {
+      uint32_t at = (i * kWarps + block.warp()) * kFragmentBytes;
+      ptx::U4 v = ptx::loadShared16If(
+          at < bytes, ring.address(block, at) + block.lane() * 16);
       sum = {sum.x ^ v.x, sum.y ^ v.y, sum.z ^ v.z, sum.w ^ v.w};
     }
     ring.advance(block, bytes);

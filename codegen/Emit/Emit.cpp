@@ -7,9 +7,9 @@
 
 namespace grok {
 
-/// Each of an SM's four quarters has 16384 registers and runs up to 5 of the
-/// block's 17 warps: 102 a thread, in units of 8.
-static constexpr uint32_t kDecodeRegisters = 96;
+/// Each of an SM's four quarters has 16384 registers and runs up to 3 of the
+/// block's 9 warps: 170 a thread, in units of 8.
+static constexpr uint32_t kDecodeRegisters = 168;
 
 absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const PlanTables &plan,

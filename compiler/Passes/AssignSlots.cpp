@@ -75,8 +75,8 @@ void AssignSlots::reportIdle(SlotPolicy policy) {
          << groups << " groups";
 }
 
-/// Contiguous ranges in slot order; the slots with the fewest bytes so far get
-/// a tile more.
+/// Contiguous ranges in slot order; the slots with the fewest bytes so far, in
+/// `load`, get a tile more.
 void AssignSlots::assign(MatrixOp matrix, SlotPolicy policy, Load &load) {
   Range allowed = allowedSlots(getOperation(), matrix, policy);
   uint32_t width = allowed.end - allowed.begin;
@@ -99,39 +99,40 @@ void AssignSlots::assign(MatrixOp matrix, SlotPolicy policy, Load &load) {
   matrix.setCount(count);
 }
 
-/// Dense matrices first, since every token needs them; then each expert as if
-/// it ran alone beside them. The head is not part of a layer. A slot sums a
-/// row's experts and dense MLP where it stands, so the dense output is dealt
-/// like the experts'.
+/// Dense matrices first, since every token needs them; then the experts beside
+/// them, so that the tiles that don't divide evenly go to other slots than those
+/// of the experts before: a batch uses many. The head is not part of a layer. A
+/// slot sums a row's experts and dense MLP where it stands, so all their outputs
+/// are dealt alike.
 void AssignSlots::assignAll(SlotPolicy policy) {
   DeviceOp device = getOperation();
-  Load dense(device.find<TargetOp>().getSlots());
-  auto matrices = device.getBody().front().getOps<MatrixOp>();
-  for (MatrixOp matrix : matrices)
-    if (!isExpertMatrix(matrix.getKind()) &&
-        matrix.getKind() != StreamKind::Head &&
-        matrix.getKind() != StreamKind::DenseDown)
-      assign(matrix, policy, dense);
-  std::map<uint32_t, Load> ofExpert;
-  MatrixOp down;
-  for (MatrixOp matrix : matrices) {
+  Load load(device.find<TargetOp>().getSlots());
+  std::map<uint32_t, MatrixOp> outputs; // by first slot of those allowed
+  auto deal = [&](MatrixOp matrix) {
     if (matrix.getKind() == StreamKind::Head) {
-      Load step(dense.size());
-      assign(matrix, policy, step);
-    } else if (isExpertMatrix(matrix.getKind())) {
-      auto it = ofExpert.try_emplace(*matrix.getExpert(), dense).first;
-      assign(matrix, policy, it->second);
-      if (matrix.getKind() == StreamKind::Down)
-        down = matrix;
-    } else if (matrix.getKind() == StreamKind::DenseDown) {
-      if (!down) {
-        assign(matrix, policy, dense);
-        continue;
-      }
-      matrix.setBegin(*down.getBegin());
-      matrix.setCount(*down.getCount());
+      Load step(load.size());
+      return assign(matrix, policy, step);
     }
-  }
+    if (matrix.getKind() != StreamKind::Down &&
+        matrix.getKind() != StreamKind::DenseDown)
+      return assign(matrix, policy, load);
+    auto [it, first] = outputs.try_emplace(
+        allowedSlots(device, matrix, policy).begin, matrix);
+    if (first)
+      return assign(matrix, policy, load);
+    matrix.setBegin(*it->second.getBegin());
+    matrix.setCount(*it->second.getCount());
+  };
+  auto matrices = device.getBody().front().getOps<MatrixOp>();
+  auto isInput = [](MatrixOp m) {
+    return !isExpertMatrix(m.getKind()) && m.getKind() != StreamKind::DenseDown;
+  };
+  for (MatrixOp matrix : matrices)
+    if (isInput(matrix))
+      deal(matrix);
+  for (MatrixOp matrix : matrices)
+    if (!isInput(matrix))
+      deal(matrix);
 }
 
 /// A slot that owns no tile of attn_out or of an expert's down matrix may hand

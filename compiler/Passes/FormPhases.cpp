@@ -156,17 +156,18 @@ void DeviceBuilder::phases() {
 }
 
 void DeviceBuilder::edges() {
-  uint64_t rows = bounds.batch, hidden = rows * model.hiddenSize;
+  uint64_t rows = bounds.batch;
   uint64_t attn = rows * model.numHeads * model.headDim;
   uint64_t kv = rows * 2 * model.numKvHeads * model.headDim;
   uint64_t partials = rows * model.numHeads * ceilDiv(bounds.seq, kKvBlock) *
                       (model.headDim + 2);
-  // What becomes an operand crosses in the operand's form.
+  // Two values a word, but for split activations.
   DecodeShape shape{};
   shape.expertsPerToken = model.expertsPerToken;
   shape.expertWidth = model.expertWidth;
   shape.denseWidth = model.denseWidth;
   shape.planes = bounds.activations == Activations::kSplit ? 2 : 1;
+  uint64_t hidden = rows * shape.outputWords(model.hiddenSize);
   uint64_t merged = rows * shape.operandWords(model.numHeads * model.headDim);
   uint64_t act = rows * shape.actWords();
   edge(PhaseKind::Qkv, PhaseKind::Attention, "q", attn);

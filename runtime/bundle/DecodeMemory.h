@@ -24,6 +24,9 @@ inline constexpr const char *kPhaseNames[kNumPhases] = {
     "qkv",   "attention", "merge", "attn_out",
     "route", "gate_up",   "down",  "head"};
 
+/// Words that a vector of `words` takes: they are asked for two at a time.
+constexpr uint32_t pairedWords(uint32_t words) { return words + words % 2; }
+
 /// What the sizes depend on.
 struct DecodeShape {
   uint32_t hidden, heads, kvHeads, headDim, experts, expertsPerToken,
@@ -45,7 +48,12 @@ struct DecodeShape {
   constexpr uint32_t operandValues() const { return planes == 1 ? 2 : 1; }
   /// Words of a vector that becomes an operand.
   constexpr uint32_t operandWords(uint32_t width) const {
-    return ceilDiv(width, operandValues());
+    return pairedWords(ceilDiv(width, operandValues()));
+  }
+  /// Words of a sub-block's output, which carries float32 for split activations,
+  /// else two shorter values.
+  constexpr uint32_t outputWords(uint32_t width) const {
+    return pairedWords(ceilDiv(width, operandValues()));
   }
   /// Words of the activations between gate_up and down of one row: those of
   /// each chosen expert, then the dense MLP's.
@@ -86,12 +94,12 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
        Phase::kAttention, Phase::kMerge},
       {"attn", words * s.operandWords(uint32_t(attn)), Phase::kMerge,
        Phase::kAttnOut},
-      {"y_attn", words * s.hidden, Phase::kAttnOut, Phase::kGateUp},
-      {"router", s.learnedRouting ? words * s.experts : 0, Phase::kRoute,
+      {"y_attn", words * s.outputWords(s.hidden), Phase::kAttnOut, Phase::kGateUp},
+      {"router", s.learnedRouting ? words * pairedWords(s.experts) : 0, Phase::kRoute,
        Phase::kGateUp},
       {"act", words * s.actWords(), Phase::kGateUp, Phase::kDown},
-      {"y_moe", words * s.hidden, Phase::kDown, Phase::kHead},
-      {"presence", uint64_t(kParities) * s.slots * kWordBytes, Phase::kDown,
+      {"y_moe", words * s.outputWords(s.hidden), Phase::kDown, Phase::kHead},
+      {"presence", uint64_t(kParities) * pairedWords(s.slots) * kWordBytes, Phase::kDown,
        Phase::kHead},
       {"candidates",
        uint64_t(kParities) * s.slots * s.maxBatch * 2 * kWordBytes,
@@ -120,7 +128,7 @@ inline constexpr uint32_t kControlBytes = 3072;
 
 /// Offsets in the block's dynamic shared memory, in bytes.
 struct SharedLayout {
-  uint32_t ring, operand, residual, scratch, downSums, routing, extents,
+  uint32_t ring, operand, residual, scratch, downSums, rope, routing, extents,
       barriers, total;
 };
 
@@ -139,20 +147,51 @@ constexpr uint32_t attentionParts(uint32_t headDim) {
   return parts < 8 ? parts : 8;
 }
 
+/// Bytes of the warps' partial sums of a tile, [warp][row][8] float32; the next
+/// tile's lie in other banks.
+constexpr uint32_t tileSumsBytes(uint32_t rows) {
+  return (kWarps * rows + 1) * kTileRows * 4;
+}
+
 /// Row stride of the operand planes in 16-bit elements: half a row of banks
 /// more than the K block, so that two rows' fragments lie in different banks.
 constexpr uint32_t operandStride(const DecodeShape &s) {
   return s.blockSteps * kTileK + 32;
 }
 
+/// Attention runs on the tensor cores where the KV cache holds 16-bit values and
+/// a head is whole k32 steps.
+constexpr bool attentionOnTensorCores(const DecodeShape &s) {
+  return s.planes == 1 && s.headDim % 32 == 0;
+}
+
 /// Bytes of the ring that a consumer waits for at once: the steps of a batch,
-/// which may begin inside a chunk, or the keys of a block of positions.
+/// which may begin inside a chunk, or the keys of a block of positions, on the
+/// tensor cores the values too.
 constexpr uint64_t fewestRingBytes(const DecodeShape &s) {
   uint64_t steps =
       s.blockSteps < kBatchSteps * kWarps ? s.blockSteps : kBatchSteps * kWarps;
   uint64_t batch = steps * kFragmentBytes + s.chunkBytes;
-  uint64_t keys = uint64_t(kKvPositions) * s.headDim * 2 * s.planes;
-  return batch > keys ? batch : keys;
+  uint64_t keys = alignUp(uint64_t(kKvPositions) * s.headDim * 2 * s.planes,
+                          s.chunkBytes);
+  uint64_t kv = attentionOnTensorCores(s) ? 2 * keys : keys;
+  return batch > kv ? batch : kv;
+}
+
+/// Bytes of the scratch that an attention task uses. On the tensor cores: the
+/// queries of four heads at a time as operand columns (high and low halves), the
+/// weights of 64 positions likewise, and the scale and sum of every 16 of them.
+/// Else float32: the newest key and value, queries and scores, and the partial
+/// sums and outputs of the block's thread groups.
+constexpr uint64_t attentionScratch(const DecodeShape &s) {
+  if (attentionOnTensorCores(s))
+    return uint64_t(ceilDiv(s.headsPerKv(), 4)) *
+           (8 * (s.headDim + 8) * 2 + 4 * 8 * 16 * 2 + 2 * 4 * 4 * 4);
+  return uint64_t(2 * s.headDim +
+                  s.headsPerKv() * (s.headDim + kKvPositions + 1 +
+                                    attentionParts(s.headDim) *
+                                        (s.headDim + 1))) *
+         4;
 }
 
 constexpr SharedLayout sharedLayout(const DecodeShape &s) {
@@ -168,19 +207,14 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   l.operand = take(uint64_t(s.planes) * s.maxBatch * operandStride(s) * 2);
   l.residual = take(residualInShared(s) ? uint64_t(s.maxBatch) * s.hidden * 4
                                         : 0); // [row][D] float32
-  // The warps' partial sums of a tile group: [tile][warp][row][8] float32.
-  // Attention uses the same bytes for the newest key and value, the queries and
-  // scores of a kv head's query heads, and the partial sums and outputs of the
-  // block's thread groups.
-  uint64_t sums = uint64_t(kGroupTiles) * kWarps * s.maxBatch * kTileRows * 4;
-  uint64_t attention =
-      uint64_t(2 * s.headDim +
-               s.headsPerKv() * (s.headDim + kKvPositions + 1 +
-                                 attentionParts(s.headDim) * (s.headDim + 1))) *
-      4;
-  uint64_t merge = uint64_t(kWarps) * 32 * 3 * 4; // a partial sum a thread
+  // The warps' partial sums of a tile group, in tileSumsBytes each. Attention
+  // and merging use the same bytes.
+  uint64_t sums = uint64_t(kGroupTiles) * tileSumsBytes(s.maxBatch);
+  uint64_t attention = attentionScratch(s);
+  uint64_t merge = uint64_t(kWarps) * 32 * 16; // a partial sum a thread
   l.scratch = take(max(max(sums, attention), merge));
   l.downSums = take(uint64_t(s.maxDownTiles) * s.maxBatch * kTileRows * 4);
+  l.rope = take(uint64_t(s.maxBatch) * s.headDim * 4); // [row][dh/2] {cos, sin}
   l.routing =
       take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 +
            uint64_t(s.experts) * 4 + kControlBytes);

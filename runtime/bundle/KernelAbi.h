@@ -55,6 +55,11 @@ struct TraceEntry {
   uint8_t point; // of TracePoint
 };
 
+/// Bits of the epoch that a hand-over word with two values carries. A launch may
+/// use fewer epochs than there are, and the words are cleared before one comes
+/// again.
+inline constexpr uint32_t kPackedEpochBits = 24;
+
 /// Decode parameters of one launch: rows advance together, one position a step.
 struct DecodeParams {
   const uint8_t *weights;

@@ -26,10 +26,10 @@ inline constexpr uint32_t kFragmentBytes = kTileRows * kTileK * 2;
 /// Consumer warps of a block: k32 step i of a tile is summed by warp i %
 /// kWarps, and the warps' sums are added in order. It is part of the numerics,
 /// so it is the same for every GPU.
-inline constexpr uint32_t kWarps = 16;
+inline constexpr uint32_t kWarps = 8;
 /// Steps that a warp sums at a time. A K block is a multiple of kBatchSteps *
 /// kWarps steps, or no matrix has longer rows.
-inline constexpr uint32_t kBatchSteps = 4;
+inline constexpr uint32_t kBatchSteps = 8;
 constexpr bool sumsWholeBatches(uint32_t blockSteps, uint32_t longestRow) {
   return blockSteps % (kBatchSteps * kWarps) == 0 || blockSteps >= longestRow;
 }

@@ -300,6 +300,11 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
     steps = std::max(steps, std::max(params.limit[b], params.known[b]) -
                                 params.start[b]);
   uint64_t epochs = uint64_t(steps) * (model_.numLayers + 1);
+  if (epochs >= kEpochLimit)
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "found %d steps of %d layers in one request, expected at most %d: their "
+        "hand-overs could not be told apart",
+        steps, model_.numLayers, (kEpochLimit - 1) / (model_.numLayers + 1)));
   if (epoch_ + epochs >= kEpochLimit)
     RETURN_IF_ERROR(clearWords());
   params.epochBase = epoch_;

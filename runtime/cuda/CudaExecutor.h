@@ -33,9 +33,9 @@ public:
   uint64_t memoryBytes() const override { return memoryBytes_; }
 
 private:
-  /// Epochs are 32 bits; well before they would wrap, the words are cleared and
-  /// counting starts again.
-  static constexpr uint32_t kEpochLimit = 1u << 31;
+  /// Before an epoch that a word carries would come again, the words are cleared
+  /// and counting starts again.
+  static constexpr uint32_t kEpochLimit = 1u << abi::kPackedEpochBits;
 
   friend class CudaExecutorPeer; // tests: epochs near their limit, short
                                  // launches

@@ -24,9 +24,10 @@ GROK_DEVICE void mma(float (&c)[4], const U4 &a, uint32_t b0, uint32_t b1) {
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
-GROK_DEVICE uint16_t toHalf(float v) {
-  uint16_t r;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+/// Two values to f16, `low` in the lower half.
+GROK_DEVICE uint32_t toHalfPair(float low, float high) {
+  uint32_t r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
 }
 
@@ -36,9 +37,25 @@ GROK_DEVICE float fromHalf(uint16_t v) {
   return r;
 }
 
-GROK_DEVICE uint16_t toBFloat(float v) {
-  uint16_t r;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v));
+/// Two values to bf16, `low` in the lower half.
+GROK_DEVICE uint32_t toBFloatPair(float low, float high) {
+  uint32_t r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+
+/// v within [-limit, limit]; NaN stays.
+GROK_DEVICE float clamp(float v, float limit) {
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(v), "f"(limit));
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(r), "f"(-limit));
+  return r;
+}
+
+/// 1 / v, relative error 2^-23.
+GROK_DEVICE float reciprocalApprox(float v) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
 }
 

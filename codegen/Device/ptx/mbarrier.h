@@ -69,6 +69,11 @@ GROK_DEVICE void fenceAsyncProxy() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
+/// sm_90: the same of shared memory.
+GROK_DEVICE void fenceAsyncProxyShared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /// sm_80: one thread copies 16 bytes, past L1.
 GROK_DEVICE void copyAsync16(uint32_t shared, const void *global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),

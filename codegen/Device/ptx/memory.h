@@ -6,6 +6,27 @@
 
 namespace grok::ptx {
 
+/// Several float32 in one access.
+template <uint32_t kCount> struct alignas(kCount * 4) Floats {
+  float v[kCount];
+};
+/// kCount neighbouring values, aligned to their size.
+template <uint32_t kCount>
+GROK_DEVICE void loadFloats(const float *p, float (&v)[kCount]) {
+  auto all = *(const Floats<kCount> *)p;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i)
+    v[i] = all.v[i];
+}
+template <uint32_t kCount>
+GROK_DEVICE void storeFloats(float *p, const float (&v)[kCount]) {
+  Floats<kCount> all;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i)
+    all.v[i] = v[i];
+  *(Floats<kCount> *)p = all;
+}
+
 /// A hand-over word must be one access: PTX treats a vector access as separate
 /// scalar ones, a 64-bit scalar is atomic.
 GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
@@ -17,14 +38,14 @@ GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
   return v;
 }
 
-/// `old` without `asks`.
-GROK_DEVICE uint64_t loadRelaxedIf(bool asks, const uint64_t *p, uint64_t old) {
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
-               "@p ld.relaxed.gpu.global.u64 %0, [%1];\n}"
-               : "+l"(old)
+/// Two words, each one access; as they were without `asks`.
+GROK_DEVICE void loadRelaxedPairIf(bool asks, const uint64_t *p,
+                                   uint64_t (&word)[2]) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
+               "@p ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];\n}"
+               : "+l"(word[0]), "+l"(word[1])
                : "l"(p), "r"(uint32_t(asks))
                : "memory");
-  return old;
 }
 
 GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
@@ -32,16 +53,30 @@ GROK_DEVICE void storeRelaxed(uint64_t *p, uint64_t v) {
                : "memory");
 }
 
-/// Issued where it stands, so that it is on its way while the thread waits for
-/// something else. Zero without `there`.
-GROK_DEVICE float loadGlobalIf(bool there, const float *p) {
-  float v;
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
-               "mov.f32 %0, 0f00000000;\n@p ld.global.f32 %0, [%1];\n}"
-               : "=&f"(v)
+/// Neighbouring values in one access, aligned to their size; zero without
+/// `there`. Issued where it stands, so that they are on their way while the
+/// thread waits for something else.
+GROK_DEVICE void loadGlobalIf(bool there, const float *p, float (&v)[2]) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
+               "mov.f32 %0, 0f00000000;\nmov.f32 %1, 0f00000000;\n"
+               "@p ld.global.v2.f32 {%0, %1}, [%2];\n}"
+               : "=&f"(v[0]), "=&f"(v[1])
                : "l"(p), "r"(uint32_t(there))
                : "memory");
-  return v;
+}
+GROK_DEVICE void loadGlobalIf(bool there, const float *p, float (&v)[4]) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\n"
+               "mov.f32 %0, 0f00000000;\nmov.f32 %1, 0f00000000;\n"
+               "mov.f32 %2, 0f00000000;\nmov.f32 %3, 0f00000000;\n"
+               "@p ld.global.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+               : "=&f"(v[0]), "=&f"(v[1]), "=&f"(v[2]), "=&f"(v[3])
+               : "l"(p), "r"(uint32_t(there))
+               : "memory");
+}
+
+/// Has the line fetched as near as it can be.
+GROK_DEVICE void prefetchL1(const void *p) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
 }
 
 GROK_DEVICE uint32_t exchange(uint32_t *p, uint32_t v) {
@@ -80,6 +115,23 @@ GROK_DEVICE U4 loadShared16(uint32_t address) {
                : "r"(address)
                : "memory");
   return v;
+}
+
+GROK_DEVICE U2 loadShared8(uint32_t address) {
+  U2 v;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+GROK_DEVICE void storeShared(uint32_t address, uint32_t v) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+GROK_DEVICE void storeShared16(uint32_t address, uint16_t v) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(v) : "memory");
 }
 
 // The forms with a condition are predicated: lanes that don't take part stay
@@ -141,9 +193,16 @@ GROK_DEVICE void loadSharedFloats(const float *p, float (&v)[kCount]) {
   }
 }
 
-GROK_DEVICE void storeSharedPair(float *p, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(sharedAddress(p)),
-               "f"(x), "f"(y)
+GROK_DEVICE void storeSharedPair(uint32_t address, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x),
+               "f"(y)
+               : "memory");
+}
+
+GROK_DEVICE void loadSharedPair(uint32_t address, float &x, float &y) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+               : "=f"(x), "=f"(y)
+               : "r"(address)
                : "memory");
 }
 

@@ -7,6 +7,9 @@
 
 namespace grok::ptx {
 
+struct U2 {
+  uint32_t x, y;
+};
 struct U4 {
   uint32_t x, y, z, w;
 };

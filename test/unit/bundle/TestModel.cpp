@@ -116,7 +116,7 @@ void planMemory(const ModelConfig &model, PlanTables &plan) {
   plan.chunkBytes = 4096;
   plan.inFlightChunks = 4;
   plan.paceCycles = 700;
-  plan.threads = 544;
+  plan.threads = 288;
   DecodeShape shape = decodeShape(model, plan);
   plan.sharedBytes = sharedLayout(shape).total;
   uint64_t at = 0;

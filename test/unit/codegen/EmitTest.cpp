@@ -34,7 +34,7 @@ PlanTables plan(const ModelConfig &m) {
   p.chunkBytes = 4096;
   p.inFlightChunks = 2;
   p.sharedBytes = 160 << 10;
-  p.threads = 544;
+  p.threads = 288;
   p.experts.assign(m.numExperts, PlanTables::Expert::kKept);
   auto add = [&](MatrixKind kind, uint32_t expert = 0) {
     MatrixShape shape = matrixShape(m, kind);

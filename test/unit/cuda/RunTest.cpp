@@ -180,7 +180,7 @@ TEST_F(RunTest, WordsAreClearedBeforeEpochsWrap) {
   BatchRequest request;
   request.rows = {{{5, 6}, 0, 3}};
   int cleared = fake->clears;
-  CudaExecutorPeer::epoch(*executor) = (1u << 31) - 3;
+  CudaExecutorPeer::epoch(*executor) = CudaExecutorPeer::kEpochLimit - 3;
   uint8_t *word = fake->lastDecode.arena;
   ASSERT_TRUE(executor->run(request).ok());
   word = fake->lastDecode.arena;
@@ -188,7 +188,7 @@ TEST_F(RunTest, WordsAreClearedBeforeEpochsWrap) {
   EXPECT_EQ(fake->lastDecode.epochBase, 0u);
   EXPECT_EQ(fake->lastDecode.launchId, 1u);
   word[8] = 1;
-  CudaExecutorPeer::epoch(*executor) = (1u << 31) - 3;
+  CudaExecutorPeer::epoch(*executor) = CudaExecutorPeer::kEpochLimit - 3;
   ASSERT_TRUE(executor->run(request).ok());
   EXPECT_EQ(word[8], 0);
 }

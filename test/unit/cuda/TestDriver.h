@@ -15,6 +15,7 @@ namespace grok::cuda {
 /// What only tests reach.
 class CudaExecutorPeer {
 public:
+  static constexpr uint32_t kEpochLimit = CudaExecutor::kEpochLimit;
   static uint32_t &epoch(CudaExecutor &executor) { return executor.epoch_; }
   static uint32_t &benchLaunchSteps(CudaExecutor &executor) {
     return executor.benchLaunchSteps_;
