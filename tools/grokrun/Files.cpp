@@ -105,7 +105,7 @@ Action addPack(CLI::App &app) {
   addBundle(*command, *path);
   command
       ->add_option("--weights", *weights,
-                   "Checkpoint directory, or synthetic:SEED")
+                   "Checkpoint (a directory or a .gguf file), or synthetic:SEED")
       ->type_name("W")
       ->required();
   return [path, weights] { return packCommand(*path, *weights); };
