@@ -64,11 +64,14 @@ class StagedBundle {
 public:
   explicit StagedBundle(std::string path) : path_(std::move(path)) {}
   /// `key` of the blob: what an earlier run of the same key left is taken over.
-  absl::Status create(const std::string &key) {
+  absl::Status create(const std::string &key, uint64_t blobBytes) {
     for (const std::string &left : findLeftovers(path_)) {
       std::optional<uint64_t> parts =
           key.empty() ? std::nullopt : PackJournal::read(left, key);
-      if (!parts || !directory_.adopt(path_, left).ok())
+      absl::StatusOr<uint64_t> bytes =
+          regularFileSize(absl::StrCat(left, "/", kBlobFile));
+      if (!parts || !bytes.ok() || *bytes != blobBytes ||
+          !directory_.adopt(path_, left).ok())
         continue;
       packed_ = *parts;
       return removeAllButBlob();
@@ -120,14 +123,15 @@ private:
 
 /// Of everything that the blob follows from; empty: the weights are not known
 /// well enough.
-absl::StatusOr<std::string> blobKey(const std::string &modelJson,
+absl::StatusOr<std::string> blobKey(const std::string &version,
+                                    const std::string &modelJson,
                                     const std::string &plan,
                                     const TensorSource *weights) {
   const std::string identity = weights ? weights->identity() : "";
   if (identity.empty())
     return std::string();
   Sha256 hash;
-  for (const std::string *text : {&modelJson, &plan, &identity}) {
+  for (const std::string *text : {&version, &modelJson, &plan, &identity}) {
     hash.update(asBytes(absl::StrCat(text->size(), " ")));
     hash.update(asBytes(*text));
   }
@@ -175,11 +179,12 @@ absl::Status writeBundle(const std::string &givenPath,
     return exists.status();
   std::string modelJson = writeModelJson(contents.model, contents.options);
   std::string plan = contents.plan.serialize();
-  absl::StatusOr<std::string> key = blobKey(modelJson, plan, weights);
+  absl::StatusOr<std::string> key =
+      blobKey(contents.manifest.compilerVersion, modelJson, plan, weights);
   if (!key.ok())
     return key.status();
   StagedBundle staged(path);
-  if (absl::Status s = staged.create(*key); !s.ok())
+  if (absl::Status s = staged.create(*key, contents.plan.blobBytes); !s.ok())
     return s;
   if (hooks.report)
     for (const std::string &left : findLeftovers(path))
