@@ -1,9 +1,11 @@
 #include "runtime/checkpoint/GgufNumbers.h"
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace grok {
 namespace {
@@ -52,16 +54,22 @@ bool agree(double a, double b) {
   return std::fabs(a - b) <= 1e-6 * std::fmax(std::fabs(a), std::fabs(b));
 }
 
+std::string text(double value) {
+  return value == std::floor(value) ? absl::StrFormat("%.0f", value)
+                                    : absl::StrFormat("%.9g", value);
+}
+
 } // namespace
 
 absl::Status checkNumbers(const FileSet &set, const ModelConfig &model) {
   for (const Claim &claim : claimsOf(model)) {
     auto it = set.numbers.find(claim.key);
     if (it != set.numbers.end() && !agree(it->second, claim.expected))
-      return absl::InvalidArgumentError(absl::StrCat(
-          set.files[0].path(), ": key '", claim.key, "': found ", it->second,
-          ", expected ", claim.expected, " as the config says (",
-          claim.configKey, "); config and weights are of different models"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(set.files[0].path(), ": key '", claim.key, "': found ",
+                       text(it->second), ", expected ", text(claim.expected),
+                       " as the config says (", claim.configKey,
+                       "); config and weights are of different models"));
   }
   return absl::OkStatus();
 }
