@@ -56,7 +56,7 @@ bool agree(double a, double b) {
 
 std::string text(double value) {
   return value == std::floor(value) ? absl::StrFormat("%.0f", value)
-                                    : absl::StrFormat("%.9g", value);
+                                    : absl::StrCat(value);
 }
 
 } // namespace
