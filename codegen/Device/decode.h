@@ -96,11 +96,6 @@ template <class B> GROK_DEVICE void finishLayer(B &block) {
             block.vectors(block.layer() + 1), withOutput, next);
 }
 
-/// Whether a normalised operand's first tiles fit the registers beside the rows
-/// that are being normalised.
-template <class B>
-inline constexpr bool kTakeBeforeNorm = B::Plan::kMaxBatch <= 2;
-
 /// What the experts need: attention's output becomes part of h, and with a
 /// learned router the experts are chosen.
 template <class B>
@@ -108,7 +103,7 @@ GROK_DEVICE void expertInput(B &block, RingReader<B> &ring,
                              FirstTiles<B, B::Model::kHidden> &ahead) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  if constexpr (M::kHashRouting && kTakeBeforeNorm<B>)
+  if constexpr (M::kHashRouting)
     takeFirstExpert(block, ring, block.routing().gateUp, Phase::kGateUp, ahead);
   if constexpr (!M::kHashRouting)
     prefetchRouter(block);
@@ -144,7 +139,7 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
     const bool last = !first && block.layer() + 1 == M::kLayers;
     block.beginPhase();
     FirstTiles<B, M::kHidden> ahead;
-    if (!last && kTakeBeforeNorm<B>)
+    if (!last)
       ahead.take(block, ring, P::kMatrixQkv, Phase::kQkv);
     if (first) {
       trace(block, Phase::kQkv, TracePoint::kBegin);

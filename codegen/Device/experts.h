@@ -31,15 +31,16 @@ template <class B> GROK_DEVICE void announce(B &block) {
 
 /// Lists the kept experts that the active rows use and notes which rows get an
 /// output, from routing().expert, which warp 0 has written or seen; announces
-/// them. By warp 0; the others may read after a barrier.
+/// them as soon as it can. By warp 0; the others may read after a barrier.
 template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
+  constexpr uint32_t kWords = Routing<M, P>::kMaskWords;
   auto &routing = block.routing();
+  awaitTaken(block, announcements(block, !M::kHashRouting) - 1);
   ptx::warpSync();
-  uint32_t total = 0;
 #pragma unroll 1
-  for (uint32_t word = 0; word < Routing<M, P>::kMaskWords; ++word) {
+  for (uint32_t word = 0; word < kWords; ++word) {
     const uint32_t e = word * 32 + block.lane();
     bool used = false;
     if (e < M::kExperts && P::kGateUp[e] >= 0)
@@ -47,20 +48,26 @@ template <class B> GROK_DEVICE void listActiveExperts(B &block) {
         for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
           used |= routing.expert[b][i] == e;
     const uint32_t mask = ptx::ballot(used);
-    if (used) {
+    if (block.lane() == 0)
+      routing.mask[word] = mask;
+  }
+  ptx::warpSync();
+  if (block.lane() == 0)
+    announce(block);
+  uint32_t total = 0;
+#pragma unroll 1
+  for (uint32_t word = 0; word < kWords; ++word) {
+    const uint32_t mask = routing.mask[word], e = word * 32 + block.lane();
+    if (mask >> block.lane() & 1) {
       uint32_t place =
           total + __builtin_popcount(mask & ((1u << block.lane()) - 1));
       routing.active[place] = e;
       routing.gateUp[place] = P::kGateUp[e];
       routing.down[place] = P::kDown[e];
     }
-    if (block.lane() == 0)
-      routing.mask[word] = mask;
     total += __builtin_popcount(mask);
   }
-  ptx::warpSync();
   if (block.lane() == 0) {
-    announce(block);
     routing.activeCount = total;
     block.control().experts += M::kHashRouting ? total * M::kLayers : total;
   }
@@ -160,106 +167,140 @@ template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
   }
 }
 
-/// Chooses the experts of row b from all logits, in one warp: soft-cap, softmax
-/// over all experts, the k largest, ties to the lower index.
-template <class B> GROK_DEVICE void chooseExperts(B &block, uint32_t b) {
+/// The router's logits of one row, in one warp: a lane has pairs of
+/// neighbouring experts.
+template <class B> struct RouterLogits {
   using M = typename B::Model;
-  auto &routing = block.routing();
-  float *p = block.scratch() + b * M::kExperts;
-  constexpr uint32_t kOfLane = (M::kExperts + 63) / 64; // pairs
-  uint64_t logits[kOfLane][2];
-  awaitPairs<FullWord>(block, Phase::kRoute, logits, [&](uint32_t j) {
-    uint32_t e = (j * 32 + block.lane()) * 2;
-    return Words{routerWords(block, b) + e, e < M::kExperts,
-                 M::kExperts % 2 == 0 || e + 1 < M::kExperts};
-  });
-#pragma unroll
-  for (uint32_t j = 0; j < kOfLane; ++j)
-#pragma unroll
-    for (uint32_t i = 0; i < 2; ++i)
-      if (uint32_t e = (j * 32 + block.lane()) * 2 + i; e < M::kExperts)
-        p[e] = softCap(wordValue(logits[j][i]), M::kRouterCap);
-  ptx::warpSync();
-  float top = kNegativeInfinity;
-  for (uint32_t e = block.lane(); e < M::kExperts; e += 32)
-    top = p[e] > top ? p[e] : top;
-#pragma unroll
-  for (uint32_t m = 16; m; m >>= 1) {
-    float other = ptx::shuffleXor(top, m);
-    top = other > top ? other : top;
+  static constexpr uint32_t kPairs = (M::kExperts + 63) / 64;
+  float logit[kPairs][2]; // soft-capped; -infinity past the last expert
+
+  GROK_DEVICE static uint32_t expert(B &block, uint32_t pair, uint32_t i) {
+    return (pair * 32 + block.lane()) * 2 + i;
   }
-  float sum = 0;
-  for (uint32_t e = block.lane(); e < M::kExperts; e += 32) {
-    p[e] = exp(p[e] - top);
-    sum += p[e];
+
+  GROK_DEVICE void take(B &block, uint32_t b) {
+    uint64_t word[kPairs][2];
+    awaitPairs<FullWord>(block, Phase::kRoute, word, [&](uint32_t j) {
+      uint32_t e = expert(block, j, 0);
+      return Words{routerWords(block, b) + e, e < M::kExperts,
+                   M::kExperts % 2 == 0 || e + 1 < M::kExperts};
+    });
+#pragma unroll
+    for (uint32_t j = 0; j < kPairs; ++j)
+#pragma unroll
+      for (uint32_t i = 0; i < 2; ++i)
+        logit[j][i] = expert(block, j, i) < M::kExperts
+                          ? softCap(wordValue(word[j][i]), M::kRouterCap)
+                          : kNegativeInfinity;
   }
+
+  /// A number that grows with the logit.
+  GROK_DEVICE static uint32_t key(float v) {
+    uint32_t bits = __builtin_bit_cast(uint32_t, v);
+    return bits ^ (bits >> 31 ? ~0u : 1u << 31);
+  }
+
+  /// The k experts with the largest logits, ties to the lower index, go to
+  /// routing().expert[b], ascending.
+  GROK_DEVICE void choose(B &block, uint32_t b) const {
+    uint32_t keys[kPairs][2], chosen[M::kExpertsPerToken];
 #pragma unroll
-  for (uint32_t m = 16; m; m >>= 1)
-    sum += ptx::shuffleXor(sum, m);
-  uint32_t chosen[M::kExpertsPerToken];
-  float weight[M::kExpertsPerToken];
-  // Bit of this lane's i-th expert: already chosen.
-  uint32_t taken[(M::kExperts + 31) / 32] = {};
+    for (uint32_t j = 0; j < kPairs; ++j)
 #pragma unroll
-  for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
-    float best = -1;
-    uint32_t bestExpert = M::kExperts;
+      for (uint32_t i = 0; i < 2; ++i)
+        keys[j][i] = key(logit[j][i]);
 #pragma unroll
-    for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j) {
-      uint32_t e = j * 32 + block.lane();
-      if (e < M::kExperts && !taken[j] && p[e] > best) {
-        best = p[e];
-        bestExpert = e;
+    for (uint32_t n = 0; n < M::kExpertsPerToken; ++n) {
+      uint32_t most = 0, first = ~0u;
+#pragma unroll
+      for (uint32_t j = 0; j < kPairs; ++j)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; ++i)
+          most = keys[j][i] > most ? keys[j][i] : most;
+      most = ptx::warpMax(most);
+#pragma unroll
+      for (uint32_t j = kPairs; j-- > 0;)
+#pragma unroll
+        for (uint32_t i = 2; i-- > 0;)
+          first = keys[j][i] == most ? expert(block, j, i) : first;
+      chosen[n] = ptx::warpMin(first);
+#pragma unroll
+      for (uint32_t j = 0; j < kPairs; ++j)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; ++i)
+          keys[j][i] = expert(block, j, i) == chosen[n] ? 0 : keys[j][i];
+    }
+    if (block.lane() == 0) {
+#pragma unroll
+      for (uint32_t n = 0; n < M::kExpertsPerToken; ++n) {
+        uint32_t rank = 0;
+#pragma unroll
+        for (uint32_t m = 0; m < M::kExpertsPerToken; ++m)
+          rank += chosen[m] < chosen[n] ? 1 : 0;
+        block.routing().expert[b][rank] = chosen[n];
       }
     }
+  }
+
+  /// Softmax over all experts; the chosen ones' weights go to
+  /// routing().weight[b].
+  GROK_DEVICE void weigh(B &block, uint32_t b) const {
+    auto &routing = block.routing();
+    float top = kNegativeInfinity;
+#pragma unroll
+    for (uint32_t j = 0; j < kPairs; ++j)
+#pragma unroll
+      for (uint32_t i = 0; i < 2; ++i)
+        top = logit[j][i] > top ? logit[j][i] : top;
 #pragma unroll
     for (uint32_t m = 16; m; m >>= 1) {
-      float other = ptx::shuffleXor(best, m);
-      uint32_t otherExpert = ptx::shuffleXor(bestExpert, m);
-      if (other > best || (other == best && otherExpert < bestExpert)) {
-        best = other;
-        bestExpert = otherExpert;
-      }
+      float other = ptx::shuffleXor(top, m);
+      top = other > top ? other : top;
     }
-    chosen[i] = bestExpert;
-    weight[i] = best / sum;
+    float p[kPairs][2], sum = 0;
 #pragma unroll
-    for (uint32_t j = 0; j < (M::kExperts + 31) / 32; ++j)
-      if (bestExpert == j * 32 + block.lane())
-        taken[j] = 1;
+    for (uint32_t j = 0; j < kPairs; ++j)
+#pragma unroll
+      for (uint32_t i = 0; i < 2; ++i)
+        sum += p[j][i] = exp(logit[j][i] - top);
+#pragma unroll
+    for (uint32_t m = 16; m; m >>= 1)
+      sum += ptx::shuffleXor(sum, m);
+    ptx::warpSync();
+#pragma unroll
+    for (uint32_t n = 0; n < M::kExpertsPerToken; ++n)
+#pragma unroll
+      for (uint32_t j = 0; j < kPairs; ++j)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; ++i)
+          if (routing.expert[b][n] == expert(block, j, i))
+            routing.weight[b][n] = p[j][i] / sum;
   }
-  if (block.lane() == 0) {
-#pragma unroll
-    for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
-      uint32_t rank = 0; // ascending
-#pragma unroll
-      for (uint32_t j = 0; j < M::kExpertsPerToken; ++j)
-        rank += chosen[j] < chosen[i] ? 1 : 0;
-      routing.expert[b][rank] = chosen[i];
-      routing.weight[b][rank] = weight[i];
-    }
-  }
-}
+};
 
 /// Learned routing of this layer, float32 throughout: the slots compute the
-/// logits, every slot chooses from all of them.
+/// logits, every slot chooses from all of them, a warp a row. The producer is
+/// told before the weights are computed: its way is the longer one.
 template <class B> GROK_DEVICE void routeByRouter(B &block) {
   constexpr uint32_t kPerToken = B::Model::kExpertsPerToken;
   publishRouterLogits(block);
   block.beginPhase();
-  if (block.warp() == 0)
-    awaitTaken(block, announcements(block, true) - 1);
-  if (uint32_t b = block.warp(); b < block.rows()) { // a warp a row
-    if (block.rowActive(b))
-      chooseExperts(block, b);
-    else if (block.lane() < kPerToken)
-      block.routing().expert[b][block.lane()] =
-          Routing<typename B::Model, typename B::Plan>::kNone;
+  const uint32_t b = block.warp();
+  const bool hasRow = b < block.rows(), active = hasRow && block.rowActive(b);
+  RouterLogits<B> logits;
+  if (active) {
+    logits.take(block, b);
+    logits.choose(block, b);
+  } else if (hasRow && block.lane() < kPerToken) {
+    block.routing().expert[b][block.lane()] =
+        Routing<typename B::Model, typename B::Plan>::kNone;
   }
   if (block.rows() > 1)
     block.sync();
   if (block.warp() == 0)
     listActiveExperts(block);
+  if (active)
+    logits.weigh(block, b);
   block.sync();
 }
 

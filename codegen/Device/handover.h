@@ -74,10 +74,8 @@ struct Words {
 
 /// A lane's pairs of words at(0) .. at(kCount - 1): all asked for at once and
 /// the stale ones again until no lane has one, which is one trip to L2 instead
-/// of one a pair. Where there are many, the warp asks for the first of them
-/// alone in between: L2 has enough to do with the answers. A payload is 0 where
-/// no word is there. Called by whole warps. (A vector access is two scalar ones
-/// to PTX; each word brings its own epoch.)
+/// of one a pair. A payload is 0 where no word is there. Called by whole warps.
+/// (A vector access is two scalar ones to PTX; each word brings its own epoch.)
 template <class Format, uint32_t kCount, class B, class At>
 GROK_DEVICE void awaitPairs(B &block, Phase phase,
                             uint64_t (&word)[kCount][2], At at) {
@@ -104,12 +102,9 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase,
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
-    constexpr bool kMany = kCount > 4;
-    const bool all = !kMany || ptx::all(block.lane() != 0 || !stale(0));
-    ask(0, all || block.lane() == 0);
 #pragma unroll
-    for (uint32_t j = 1; j < kCount; ++j)
-      ask(j, all);
+    for (uint32_t j = 0; j < kCount; ++j)
+      ask(j, true);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)

@@ -108,7 +108,7 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
   // Every thread takes part in every round.
   constexpr bool kFull = Blocks::kSteps % (kWarps * Own::kSteps) == 0 &&
                          Blocks::kMost % (kWarps * Own::kSteps) == 0;
-  constexpr uint32_t kInFlight = B::Plan::kMaxBatch > 2 ? 8 : 4,
+  constexpr uint32_t kInFlight = 4,
                      kRoundsAtOnce = kRounds < kInFlight ? kRounds : kInFlight,
                      kRowsFit = kInFlight / kRoundsAtOnce,
                      kMostRows = B::Plan::kMaxBatch,

@@ -313,13 +313,13 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
   ptx::warpSync();
 }
 
-/// addNormedRows for the whole batch, a few rows at a time: their words are in
-/// flight together. The arithmetic of a row does not depend on the batch.
+/// addNormedRows for the whole batch, two rows at a time: their words are in
+/// flight together. More would only queue in L2, whose lines all slots read at
+/// the same moment. The arithmetic of a row does not depend on the batch.
 template <class B>
 GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
                            const float *nextGain, uint32_t rows, Phase phase) {
-  constexpr uint32_t kMost = B::Plan::kMaxBatch,
-                     kRows = kMost < 2 ? 1 : kMost < 4 ? 2 : 4;
+  constexpr uint32_t kRows = B::Plan::kMaxBatch < 2 ? 1 : 2;
   if (kRows == 1 || block.rows() == 1)
     addNormedRows<1>(block, 0, y, gain, nextGain, rows, phase);
   else

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "mlir/IR/Builders.h"
@@ -53,12 +54,19 @@ struct Terms {
   }
 };
 
+/// Times of one phase of a layer, in microseconds.
+struct PhaseTimes {
+  PhaseKind kind;
+  double stream = 0;  // what it takes from the weight stream
+  double compute = 0; // from the last word's arrival to handing over, but for
+                      // what the stream makes it wait
+};
+
 /// What the layers of a step cost with one set of experts, whatever the
 /// context.
 struct Outcome {
   uint32_t experts = 0;
-  double stream = 0;  // us a layer
-  double compute = 0; // us a layer
+  std::vector<PhaseTimes> phases;
 };
 
 /// The sets of experts that stand for all that a batch can choose.
@@ -93,12 +101,14 @@ private:
   using SlotBytes = std::vector<uint64_t>;
   double streamUs(const SlotBytes &bytes) const;
   double computeUs(const SlotBytes &bytes) const;
+  double ringUs();
+  double layerUs(const std::vector<PhaseTimes> &phases, double handOver,
+                 bool stops);
   double kvUs(uint32_t batch, uint32_t context);
 
   DeviceOp device;
   Target target;
   ModelConfig sizes;
-  uint32_t handOvers = 0; // that a layer waits for
   double headUs = 0;
 };
 
@@ -178,9 +188,6 @@ void Outcomes::split(uint32_t group, uint32_t left, uint32_t limit,
 LatencyModel::LatencyModel(DeviceOp device)
     : device(device), target(targetOf(device.find<TargetOp>())),
       sizes(sizesOf(device)) {
-  // Every phase of a layer waits once, for what the phase before hands over.
-  for (PhaseOp phase : device.getBody().front().getOps<PhaseOp>())
-    handOvers += phase.getKind() != PhaseKind::Head;
   for (MatrixOp matrix : device.getBody().front().getOps<MatrixOp>()) {
     if (matrix.getKind() != StreamKind::Head)
       continue;
@@ -240,26 +247,93 @@ Outcome LatencyModel::outcome(const ExpertSet &set) {
   }
   Outcome result;
   result.experts = uint32_t(set.size());
-  for (auto &[phase, bytes] : phases) {
-    result.stream += streamUs(bytes);
-    result.compute += computeUs(bytes);
+  for (PhaseOp phase : device.getBody().front().getOps<PhaseOp>()) {
+    if (phase.getKind() == PhaseKind::Head)
+      continue;
+    PhaseTimes times{phase.getKind()};
+    if (auto it = phases.find(phase.getKind()); it != phases.end()) {
+      times.stream = streamUs(it->second);
+      times.compute = computeUs(it->second);
+    }
+    result.phases.push_back(times);
   }
   return result;
 }
 
+/// How far the stream may be ahead of what is consumed. Before memory is
+/// planned, as far as it likes.
+double LatencyModel::ringUs() {
+  auto stream = device.find<StreamOp>();
+  if (!stream || stream.getRingStages() == 0)
+    return std::numeric_limits<double>::infinity();
+  double bytes = double(stream.getRingStages()) * stream.getChunkBytes();
+  return bytes * target.smCount /
+         target.streamBytesPerSecond(target.smCount) * 1e6;
+}
+
+/// A layer once layers follow one another evenly. All times are counted in
+/// microseconds, the stream too: `streamed` and `consumed` are how much of it
+/// has come and gone. With a learned router it `stops` until the experts are
+/// known.
+double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
+                             double handOver, bool stops) {
+  const double ring = ringUs();
+  double wholeLayer = 0, beforeExperts = 0;
+  for (const PhaseTimes &phase : phases) {
+    if (phase.kind == PhaseKind::GateUp)
+      beforeExperts = wholeLayer;
+    wholeLayer += phase.stream;
+  }
+  // How far the stream knows its way.
+  double known = stops ? beforeExperts : std::numeric_limits<double>::infinity();
+  double now = 0, streamed = 0, consumed = 0, layerBegan = 0;
+  auto stream = [&](double us) {
+    double most = std::min(consumed + ring, known);
+    streamed = std::max(streamed, std::min(streamed + us, most));
+    now += us;
+  };
+  constexpr unsigned kLayers = 4; // the first finds an empty ring
+  for (unsigned layer = 0; layer != kLayers; ++layer) {
+    layerBegan = now;
+    for (const PhaseTimes &phase : phases) {
+      // Every phase waits once, for what the phase before hands over.
+      stream(handOver);
+      if (stops && phase.kind == PhaseKind::GateUp) {
+        known += wholeLayer;
+        now += target.handOverUs; // until the memory answers
+      }
+      consumed += phase.stream;
+      stream(std::max(phase.compute, consumed - streamed));
+    }
+  }
+  return now - layerBegan;
+}
+
+/// A hand-over carries words of every row, which all slots read.
+static double handOverUs(const Target &target, uint32_t batch) {
+  constexpr double kRowShare = 0.24; // of a hand-over, as a further row costs
+  return target.handOverStreamUs * (1 + kRowShare * (batch - 1));
+}
+
 Terms LatencyModel::step(const Outcome &outcome, uint32_t batch,
                          uint32_t context, bool withHead) {
-  double layers = sizes.numLayers;
-  double kv = kvUs(batch, context);
-  double waits = handOvers * target.handOverStreamUs + outcome.compute;
+  double layers = sizes.numLayers, stream = 0;
+  const double kv = kvUs(batch, context);
+  std::vector<PhaseTimes> phases = outcome.phases;
+  for (PhaseTimes &phase : phases) {
+    stream += phase.stream;
+    if (phase.kind == PhaseKind::Attention)
+      phase.stream += kv;
+  }
+  const double handOver = handOverUs(target, batch),
+               layer = layerUs(phases, handOver, !sizes.hash);
+  // A learned router's experts can't be streamed before they are known.
+  const double known = layerUs(phases, handOver, false);
   Terms terms;
-  terms.weights = layers * outcome.stream;
+  terms.weights = layers * stream;
   terms.kv = layers * kv;
-  terms.handOver = layers * std::max(0.0, waits - outcome.stream - kv);
-  // The stream stops after attn_out's weights and starts again when the
-  // router's logits have crossed: two hand-overs on an idle memory.
-  if (!sizes.hash)
-    terms.routerStall = layers * 2 * target.handOverUs;
+  terms.handOver = layers * std::max(0.0, known - stream - kv);
+  terms.routerStall = layers * (layer - known);
   terms.head = withHead ? headUs : 0;
   terms.choice = target.handOverStreamUs;
   return terms;

@@ -90,6 +90,18 @@ GROK_DEVICE uint32_t shuffle(uint32_t v, uint32_t lane) {
   return r;
 }
 
+/// Largest and smallest v of the warp.
+GROK_DEVICE uint32_t warpMax(uint32_t v) {
+  uint32_t r;
+  asm volatile("redux.sync.max.u32 %0, %1, -1;" : "=r"(r) : "r"(v));
+  return r;
+}
+GROK_DEVICE uint32_t warpMin(uint32_t v) {
+  uint32_t r;
+  asm volatile("redux.sync.min.u32 %0, %1, -1;" : "=r"(r) : "r"(v));
+  return r;
+}
+
 GROK_DEVICE float shuffle(float v, uint32_t lane) {
   return __builtin_bit_cast(float,
                             shuffle(__builtin_bit_cast(uint32_t, v), lane));
