@@ -104,8 +104,9 @@ Action addPack(CLI::App &app) {
       "pack", "Fill in the weights of a bundle without them");
   addBundle(*command, *path);
   command
-      ->add_option("--weights", *weights,
-                   "Checkpoint (a directory or a .gguf file), or synthetic:SEED")
+      ->add_option(
+          "--weights", *weights,
+          "Checkpoint (a directory or a .gguf file), or synthetic:SEED")
       ->type_name("W")
       ->required();
   return [path, weights] { return packCommand(*path, *weights); };
