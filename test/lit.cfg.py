@@ -57,6 +57,7 @@ config.substitutions += [
     ("%grok-opt", os.path.join(config.grok_tools_dir, "grok-opt")),
     ("%grokrun", os.path.join(config.grok_tools_dir, "grokrun")),
     ("%grokc", os.path.join(config.grok_tools_dir, "grokc")),
+    ("%generate", os.path.join(config.test_source_root, "../tools/checkpoints/generate.py")),
     ("%models", os.path.join(config.test_source_root, "models")),
     ("%unit", config.grok_unit_dir),
     ("%source", config.grok_source_dir),

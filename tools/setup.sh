@@ -5,13 +5,13 @@ set -euo pipefail
 packages=(
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-22 libclang-22-dev libclang-rt-22-dev
   clang-format-22 clang-tidy-22 ccache ninja-build cmake pkg-config
-  nlohmann-json3-dev libabsl-dev libgtest-dev libsentencepiece-dev libcli11-dev libssl-dev
+  nlohmann-json3-dev libabsl-dev libgtest-dev libsentencepiece-dev libcli11-dev libssl-dev libpcre2-dev
   zlib1g-dev libzstd-dev python3 python3-psutil
 )
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "error: found no apt-get; this script knows Debian 12. On another system install LLVM, Clang and MLIR 22.1, CMake 3.25," \
-    "Ninja, Abseil, nlohmann_json 3.11, CLI11, GoogleTest, SentencePiece and OpenSSL yourself, then run cmake --preset release" >&2
+    "Ninja, Abseil, nlohmann_json 3.11, CLI11, GoogleTest, SentencePiece, OpenSSL and PCRE2 yourself, then run cmake --preset release" >&2
   exit 1
 fi
 

@@ -7,7 +7,6 @@
 #include "codegen/Emit/Emit.h"
 #include "compiler/Pipeline/Lowering.h"
 #include "runtime/bundle/Manifest.h"
-#include "runtime/bundle/Temporaries.h"
 
 namespace grok {
 namespace {
@@ -80,12 +79,17 @@ absl::Status writeBundleOf(const CompileRequest &request, Lowered lowered,
       return status;
   contents.files["plan.mlir"] = std::move(lowered.planText);
   if (!ingredients.tokenizer.empty())
-    contents.files[kTokenizerFile] = ingredients.tokenizer;
+    contents.files[ingredients.tokenizerFile] = ingredients.tokenizer;
   contents.plan = std::move(lowered.tables);
-  for (const std::string &message : findLeftovers(request.output))
-    if (hooks.report)
-      hooks.report(CompileHooks::Severity::kWarning, message);
-  return writeBundle(request.output, contents, weights.get(), hooks.progress);
+  WriteHooks listeners;
+  listeners.progress = hooks.progress;
+  if (hooks.report)
+    listeners.report = [&](bool warning, const std::string &message) {
+      hooks.report(warning ? CompileHooks::Severity::kWarning
+                           : CompileHooks::Severity::kRemark,
+                   message);
+    };
+  return writeBundle(request.output, contents, weights.get(), listeners);
 }
 
 } // namespace

@@ -12,13 +12,12 @@
 
 namespace grok {
 
-inline constexpr const char *kTokenizerFile = "tokenizer.model";
-
 /// Things that a bundle holds beside what is compiled.
 struct Ingredients {
   /// Opens the weights of a recipe of kind kBlob; called once the plan stands.
   std::function<absl::StatusOr<std::unique_ptr<TensorSource>>()> openWeights;
-  std::string tokenizer; // its bytes; empty: none
+  std::string tokenizer;     // its bytes; empty: none
+  std::string tokenizerFile; // its name in the bundle
 };
 
 /// compile, with the ingredients given. request.checkpoint and

@@ -1,12 +1,15 @@
 #include "compiler/Pipeline/Pipeline.h"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/Pipeline/Build.h"
+#include "runtime/bundle/Manifest.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/tokenizer/BytePair.h"
 
 namespace grok {
 namespace {
@@ -54,8 +57,17 @@ absl::Status compile(const CompileRequest &request, std::ostream &text,
   absl::StatusOr<std::string> tokenizer = readTokenizer(request.tokenizer);
   if (!tokenizer.ok())
     return tokenizer.status();
+  std::string name =
+      std::filesystem::path(request.tokenizer).filename().string();
+  if (name == kBytePairFile) // what is wrong with it is better known now
+    if (absl::Status status =
+            BytePairTokenizer::parse(*tokenizer, request.tokenizer,
+                                     request.model.vocabSize)
+                .status();
+        !status.ok())
+      return status;
   Ingredients ingredients{[&] { return openWeights(request, hooks); },
-                          *std::move(tokenizer)};
+                          *std::move(tokenizer), std::move(name)};
   return build(request, ingredients, text, hooks);
 }
 

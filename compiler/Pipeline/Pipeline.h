@@ -36,8 +36,9 @@ struct CompileRequest {
   CompileOptions options;
   WeightsRecipe weights;
   std::string checkpoint; // directory, for weights of kind kBlob
-  std::string
-      tokenizer; // file to copy as tokenizer.model; empty: the bundle has none
+  /// A file tokenizer.model or tokenizer.tok.json to copy; empty: the bundle
+  /// has none.
+  std::string tokenizer;
   bool allowOversize = false;
   EmitPhase emit = EmitPhase::kBundle;
   std::string output; // bundle directory, for kBundle

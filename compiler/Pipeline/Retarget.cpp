@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/Pipeline/Build.h"
 #include "compiler/Pipeline/Pipeline.h"
+#include "runtime/bundle/Manifest.h"
 
 namespace grok {
 namespace {
@@ -60,12 +61,15 @@ absl::StatusOr<Ingredients> ingredientsOf(std::shared_ptr<Bundle> bundle,
                                           const CompileHooks &hooks) {
   Ingredients ingredients;
   ingredients.openWeights = [bundle, hooks] { return openBlob(bundle, hooks); };
-  if (!bundle->hasFile(kTokenizerFile))
-    return ingredients;
-  absl::StatusOr<std::string> tokenizer = bundle->readFile(kTokenizerFile);
-  if (!tokenizer.ok())
-    return tokenizer.status();
-  ingredients.tokenizer = *std::move(tokenizer);
+  for (const char *name : {kSentencePieceFile, kBytePairFile}) {
+    if (!bundle->hasFile(name))
+      continue;
+    absl::StatusOr<std::string> tokenizer = bundle->readFile(name);
+    if (!tokenizer.ok())
+      return tokenizer.status();
+    ingredients.tokenizer = *std::move(tokenizer);
+    ingredients.tokenizerFile = name;
+  }
   return ingredients;
 }
 

@@ -124,18 +124,25 @@ struct BundleContents {
       files; // decode.ptx, plan.mlir, tokenizer.model, ...
 };
 
+/// What a caller may listen to while a bundle is written; both may be empty.
+struct WriteHooks {
+  std::function<void(uint64_t done, uint64_t total)> progress; // of the blob
+  /// What an earlier run left (a warning), how much is to be written and how
+  /// long it may take, where an earlier run is gone on with.
+  std::function<void(bool warning, const std::string &message)> report;
+};
+
 /// Writes beside `path` and renames: the bundle is whole or absent. An existing
-/// bundle at `path` is replaced; anything else there is an error.
-absl::Status
-writeBundle(const std::string &path, const BundleContents &contents,
-            TensorSource *weights,
-            const std::function<void(uint64_t, uint64_t)> &progress = {});
+/// bundle at `path` is replaced; anything else there is an error. Goes on where
+/// an earlier run with the same input was killed.
+absl::Status writeBundle(const std::string &path,
+                         const BundleContents &contents, TensorSource *weights,
+                         const WriteHooks &hooks = {});
 
 /// Puts a blob into an existing bundle that has none (grokrun pack),
 /// atomically.
-absl::Status
-packBundle(const std::string &path, TensorSource &weights, WeightsRecipe recipe,
-           const std::function<void(uint64_t, uint64_t)> &progress = {});
+absl::Status packBundle(const std::string &path, TensorSource &weights,
+                        WeightsRecipe recipe, const WriteHooks &hooks = {});
 
 /// The blob's bytes in order, through `sink` in pieces, for writeBundle and for
 /// executors that fill memory.

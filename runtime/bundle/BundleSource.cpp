@@ -6,6 +6,7 @@
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Fragment.h"
 #include "runtime/bundle/Half.h"
+#include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/PlanCheck.h"
 
 namespace grok {
@@ -77,6 +78,11 @@ public:
           owners_[i].push_back({plan.matrices[i].slots[s].tileBegin, s});
       std::sort(owners_[i].begin(), owners_[i].end());
     }
+  }
+
+  std::string identity() const override {
+    return absl::StrCat("blob ",
+                        bundle_->manifest().files.at(kBlobFile).sha256);
   }
 
   absl::Status readRow(const TensorId &id, uint32_t row,

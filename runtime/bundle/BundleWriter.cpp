@@ -1,11 +1,15 @@
 #include <cerrno>
+#include <optional>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/BlobWriter.h"
 #include "runtime/bundle/Bundle.h"
 #include "runtime/bundle/BundleCheck.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/PackJournal.h"
 #include "runtime/bundle/PlanCheck.h"
 #include "runtime/bundle/Sha256.h"
 
@@ -59,9 +63,27 @@ absl::StatusOr<bool> findBundle(const std::string &path) {
 class StagedBundle {
 public:
   explicit StagedBundle(std::string path) : path_(std::move(path)) {}
-  absl::Status create() { return directory_.create(path_); }
+  /// `key` of the blob: what an earlier run of the same key left is taken over.
+  absl::Status create(const std::string &key, uint64_t blobBytes) {
+    for (const std::string &left : findLeftovers(path_)) {
+      std::optional<uint64_t> parts =
+          key.empty() ? std::nullopt : PackJournal::read(left, key);
+      absl::StatusOr<uint64_t> bytes =
+          regularFileSize(absl::StrCat(left, "/", kBlobFile));
+      if (!parts || !bytes.ok() || *bytes != blobBytes ||
+          !directory_.adopt(path_, left).ok())
+        continue;
+      packed_ = *parts;
+      return removeAllButBlob();
+    }
+    return directory_.create(path_);
+  }
   absl::Status commit(bool replace) { return directory_.commit(replace); }
   const std::map<std::string, FileRecord> &files() const { return files_; }
+  const std::string &path() const { return directory_.path(); }
+  /// Parts of the blob that are there already.
+  uint64_t packed() const { return packed_; }
+  void addBlob(FileRecord record) { files_[kBlobFile] = std::move(record); }
 
   absl::Status addFile(const std::string &name, const std::string &text) {
     FileWriter out;
@@ -78,43 +100,43 @@ public:
     return absl::OkStatus();
   }
 
-  absl::Status addBlob(const BundleContents &contents, TensorSource &weights,
-                       const ProgressFn &progress) {
-    uint64_t total = contents.plan.blobBytes, done = 0;
-    FileWriter out;
-    if (absl::Status s = out.create(place(kBlobFile)); !s.ok())
-      return s;
-    if (absl::Status s = out.reserve(total); !s.ok())
-      return s;
-    Sha256 hash;
-    auto sink = [&](std::span<const uint8_t> bytes) {
-      hash.update(bytes);
-      done += bytes.size();
-      absl::Status status = out.write(bytes);
-      if (progress)
-        progress(done, total);
-      return status;
-    };
-    if (absl::Status s = packBlob(contents.model, contents.plan, weights, sink);
-        !s.ok())
-      return s;
-    if (absl::Status s = out.close(); !s.ok())
-      return s;
-    absl::StatusOr<std::string> digest = hash.finish();
-    if (!digest.ok())
-      return digest.status();
-    files_[kBlobFile] = {done, *digest};
-    return absl::OkStatus();
-  }
-
 private:
   std::string place(const std::string &name) const {
     return absl::StrCat(directory_.path(), "/", name);
   }
+  absl::Status removeAllButBlob() {
+    absl::StatusOr<std::vector<std::string>> names = listDirectory(path());
+    if (!names.ok())
+      return names.status();
+    for (const std::string &name : *names)
+      if (name != kBlobFile && name != PackJournal::kFile &&
+          ::unlink(place(name).c_str()) != 0)
+        return systemError(place(name), "removing", errno);
+    return absl::OkStatus();
+  }
+
   std::string path_;
   StagedDirectory directory_;
+  uint64_t packed_ = 0;
   std::map<std::string, FileRecord> files_;
 };
+
+/// Of everything that the blob follows from; empty: the weights are not known
+/// well enough.
+absl::StatusOr<std::string> blobKey(const std::string &version,
+                                    const std::string &modelJson,
+                                    const std::string &plan,
+                                    const TensorSource *weights) {
+  const std::string identity = weights ? weights->identity() : "";
+  if (identity.empty())
+    return std::string();
+  Sha256 hash;
+  for (const std::string *text : {&version, &modelJson, &plan, &identity}) {
+    hash.update(asBytes(absl::StrCat(text->size(), " ")));
+    hash.update(asBytes(*text));
+  }
+  return hash.finish();
+}
 
 bool isReserved(const std::string &name) {
   return name == kManifestFile || name == kModelFile || name == kPlanFile ||
@@ -146,7 +168,7 @@ absl::Status checkContents(const BundleContents &contents, bool hasWeights) {
 
 absl::Status writeBundle(const std::string &givenPath,
                          const BundleContents &contents, TensorSource *weights,
-                         const ProgressFn &progress) {
+                         const WriteHooks &hooks) {
   std::string path = trimSlashes(givenPath);
   if (path.empty())
     return absl::InvalidArgumentError("found an empty bundle path");
@@ -155,22 +177,34 @@ absl::Status writeBundle(const std::string &givenPath,
   absl::StatusOr<bool> exists = findBundle(path);
   if (!exists.ok())
     return exists.status();
+  std::string modelJson = writeModelJson(contents.model, contents.options);
+  std::string plan = contents.plan.serialize();
+  absl::StatusOr<std::string> key =
+      blobKey(contents.manifest.compilerVersion, modelJson, plan, weights);
+  if (!key.ok())
+    return key.status();
   StagedBundle staged(path);
-  if (absl::Status s = staged.create(); !s.ok())
+  if (absl::Status s = staged.create(*key, contents.plan.blobBytes); !s.ok())
     return s;
+  if (hooks.report)
+    for (const std::string &left : findLeftovers(path))
+      if (left != staged.path())
+        hooks.report(true, leftoverMessage(left));
   for (const auto &[name, text] : contents.files)
     if (absl::Status s = staged.addFile(name, text); !s.ok())
       return s;
-  if (absl::Status s = staged.addFile(
-          kModelFile, writeModelJson(contents.model, contents.options));
-      !s.ok())
+  if (absl::Status s = staged.addFile(kModelFile, modelJson); !s.ok())
     return s;
-  if (absl::Status s = staged.addFile(kPlanFile, contents.plan.serialize());
-      !s.ok())
+  if (absl::Status s = staged.addFile(kPlanFile, plan); !s.ok())
     return s;
-  if (weights)
-    if (absl::Status s = staged.addBlob(contents, *weights, progress); !s.ok())
-      return s;
+  if (weights) {
+    BlobWriter blob(contents.model, contents.plan, *weights, staged.path());
+    absl::StatusOr<FileRecord> record =
+        blob.write(*key, staged.packed(), hooks);
+    if (!record.ok())
+      return record.status();
+    staged.addBlob(*std::move(record));
+  }
   Manifest manifest = contents.manifest;
   manifest.formatVersion = kBundleFormatVersion;
   manifest.smPolicy = contents.plan.smPolicy;
@@ -189,7 +223,7 @@ absl::Status writeBundle(const std::string &givenPath,
 }
 
 absl::Status packBundle(const std::string &path, TensorSource &weights,
-                        WeightsRecipe recipe, const ProgressFn &progress) {
+                        WeightsRecipe recipe, const WriteHooks &hooks) {
   if (recipe.kind == WeightsRecipe::Kind::kNone)
     return absl::InternalError("packing needs weights");
   absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(path);
@@ -213,7 +247,7 @@ absl::Status packBundle(const std::string &path, TensorSource &weights,
       return text.status();
     contents.files[name] = *std::move(text);
   }
-  return writeBundle(path, contents, &weights, progress);
+  return writeBundle(path, contents, &weights, hooks);
 }
 
 } // namespace grok

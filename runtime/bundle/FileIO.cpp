@@ -246,16 +246,36 @@ absl::Status FileWriter::open(const std::string &path) {
   return absl::OkStatus();
 }
 
-absl::Status FileWriter::reserve(uint64_t bytes) {
-  if (bytes && ::fallocate(file_, 0, 0, off_t(bytes)) != 0 && errno == ENOSPC) {
-    struct statvfs fs;
-    uint64_t available =
-        ::fstatvfs(file_, &fs) == 0 ? uint64_t(fs.f_bavail) * fs.f_frsize : 0;
+absl::Status reserveSpace(int file, const std::string &path, uint64_t bytes) {
+  struct statvfs fs;
+  uint64_t available =
+      ::fstatvfs(file, &fs) == 0 ? uint64_t(fs.f_bavail) * fs.f_frsize : bytes;
+  int error = 0;
+  // Where the system cannot reserve, the number of free blocks must do.
+  if (bytes > available)
+    error = ENOSPC;
+  else if (bytes && ::fallocate(file, 0, 0, off_t(bytes)) != 0)
+    error = errno;
+  if (error == ENOSPC)
     return absl::ResourceExhaustedError(
-        absl::StrCat(path_, ": needs ", bytes, " bytes, ", available,
+        absl::StrCat(path, ": needs ", bytes, " bytes, ", available,
                      " are available on the disk"));
-  }
+  if (error == EFBIG)
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": needs ", bytes,
+                     " bytes, more than a file may have here; raise the limit, "
+                     "ulimit -f, or choose another file system"));
   return absl::OkStatus();
+}
+
+absl::Status syncFile(int file, const std::string &path) {
+  if (::fsync(file) == 0 || errno == EINVAL || errno == EROFS)
+    return absl::OkStatus();
+  return systemError(path, "writing", errno);
+}
+
+absl::Status FileWriter::reserve(uint64_t bytes) {
+  return reserveSpace(file_, path_, bytes);
 }
 
 absl::Status FileWriter::write(std::span<const uint8_t> bytes) {
@@ -270,17 +290,15 @@ absl::Status FileWriter::write(std::span<const uint8_t> bytes) {
   return absl::OkStatus();
 }
 
+absl::Status FileWriter::sync() { return syncFile(file_, path_); }
+
 absl::Status FileWriter::close() {
-  // A device or a pipe knows no fsync.
-  bool synced = ::fsync(file_) == 0 || errno == EINVAL || errno == EROFS;
-  int error = errno;
+  absl::Status status = sync();
   bool closed = ::close(file_) == 0;
-  if (synced && !closed)
-    error = errno;
   file_ = -1;
-  if (!synced || !closed)
-    return systemError(path_, "writing", error);
-  return absl::OkStatus();
+  if (status.ok() && !closed)
+    return systemError(path_, "writing", errno);
+  return status;
 }
 
 StagedDirectory::~StagedDirectory() {
@@ -293,6 +311,19 @@ absl::Status StagedDirectory::create(const std::string &path) {
   return createTemporary(path, [&](const std::string &staged) {
     TemporariesLock lock;
     if (::mkdir(staged.c_str(), 0777) != 0)
+      return systemError(staged, "creating", errno);
+    staged_.hold(staged, lock);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StagedDirectory::adopt(const std::string &path,
+                                    const std::string &left) {
+  target_ = path;
+  return createTemporary(path, [&](const std::string &staged) {
+    TemporariesLock lock;
+    if (::renameat2(AT_FDCWD, left.c_str(), AT_FDCWD, staged.c_str(),
+                    RENAME_NOREPLACE) != 0)
       return systemError(staged, "creating", errno);
     staged_.hold(staged, lock);
     return absl::OkStatus();

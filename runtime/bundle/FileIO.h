@@ -44,6 +44,13 @@ void unmapFile(std::span<const uint8_t> bytes);
 /// Takes a mapping's pages out of the process; the system keeps them cached.
 void releasePages(std::span<const uint8_t> bytes);
 
+/// Reserves space for a file's `bytes` where the file system can do that.
+/// ResourceExhausted with the numbers if there is less.
+absl::Status reserveSpace(int file, const std::string &path, uint64_t bytes);
+/// Everything is on the disk when it returns. A device or a pipe knows no such
+/// thing.
+absl::Status syncFile(int file, const std::string &path);
+
 /// Names in a directory, sorted, without "." and "..".
 absl::StatusOr<std::vector<std::string>> listDirectory(const std::string &path);
 
@@ -67,7 +74,8 @@ public:
   absl::Status reserve(uint64_t bytes);
   absl::Status write(std::span<const uint8_t> bytes);
   /// Everything is on the disk when it returns.
-  absl::Status close();
+  absl::Status sync();
+  absl::Status close(); // syncs first
 
 private:
   std::string path_;
@@ -81,6 +89,9 @@ public:
   ~StagedDirectory(); // removes what was not committed
   StagedDirectory(const StagedDirectory &) = delete;
   absl::Status create(const std::string &path);
+  /// Takes over what a run that was killed left beside PATH; NotFound if
+  /// another run was faster.
+  absl::Status adopt(const std::string &path, const std::string &left);
   const std::string &path() const { return staged_.path(); }
   /// Puts the directory into its place; `replace`: one is there, which goes
   /// away afterwards.

@@ -17,6 +17,9 @@ inline constexpr const char *kBlobFile = "weights.blob";
 inline constexpr const char *kDecodeFile = "decode.ptx";
 inline constexpr const char *kPrefillFile = "prefill.ptx";
 inline constexpr const char *kTraceFile = "trace.ptx";
+// Tokenizers, of which a bundle has one at most.
+inline constexpr const char *kSentencePieceFile = "tokenizer.model";
+inline constexpr const char *kBytePairFile = "tokenizer.tok.json";
 
 /// {"config": ..., "options": ...}, canonical.
 std::string writeModelJson(const ModelConfig &model,

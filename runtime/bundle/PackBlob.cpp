@@ -1,4 +1,7 @@
+#include "runtime/bundle/PackBlob.h"
+
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,27 +13,15 @@
 namespace grok {
 namespace {
 
-using Sink = std::function<absl::Status(std::span<const uint8_t>)>;
-
-/// Writes a blob front to back. It holds one group of tiles at a time.
-class BlobPacker {
+/// Packs the parts of a blob. It holds one group of tiles at a time.
+class PartPacker {
 public:
-  BlobPacker(const ModelConfig &model, const PlanTables &plan,
-             TensorSource &source, const Sink &sink)
+  PartPacker(const ModelConfig &model, const PlanTables &plan,
+             TensorSource &source, const PartSink &sink)
       : model_(model), plan_(plan), source_(source), sink_(sink) {}
 
-  absl::Status pack() {
-    auto visit = [this](const BlobPart &part) { return packPart(part); };
-    if (absl::Status status = forEachBlobPart(model_, plan_, visit);
-        !status.ok())
-      return status;
-    return padTo(plan_.blobBytes);
-  }
-
-private:
   absl::Status packPart(const BlobPart &part) {
-    if (absl::Status status = padTo(part.offset); !status.ok())
-      return status;
+    at_ = part.offset;
     switch (part.kind) {
     case BlobPart::Kind::kExtent:
       return packExtent(plan_.matrices[part.matrix],
@@ -44,9 +35,11 @@ private:
     return absl::InternalError("a blob part of an unknown kind");
   }
 
+private:
   absl::Status emit(std::span<const uint8_t> bytes) {
+    uint64_t offset = at_;
     at_ += bytes.size();
-    return sink_(bytes);
+    return sink_(offset, bytes);
   }
   template <typename T> absl::Status emit(const std::vector<T> &values) {
     return emit({reinterpret_cast<const uint8_t *>(values.data()),
@@ -159,8 +152,8 @@ private:
   const ModelConfig &model_;
   const PlanTables &plan_;
   TensorSource &source_;
-  const Sink &sink_;
-  uint64_t at_ = 0; // bytes emitted
+  const PartSink &sink_;
+  uint64_t at_ = 0; // where the next byte goes
   std::vector<uint16_t> row_;
   std::vector<uint8_t> group_;
   std::vector<float> vector_;
@@ -168,11 +161,64 @@ private:
 
 } // namespace
 
-absl::Status packBlob(const ModelConfig &model, const PlanTables &plan,
-                      TensorSource &weights, const Sink &sink) {
+std::vector<BlobPart> packingOrder(const ModelConfig &model,
+                                   const PlanTables &plan, bool wholeMatrices) {
+  std::vector<BlobPart> parts;
+  forEachBlobPart(model, plan, [&](const BlobPart &part) {
+    parts.push_back(part);
+    return absl::OkStatus();
+  }).IgnoreError(); // the visit does not fail
+  if (!wholeMatrices)
+    return parts;
+  auto place = [&](const BlobPart &part) {
+    bool layered = part.kind == BlobPart::Kind::kExtent &&
+                   isPerLayer(plan.matrices[part.matrix].kind);
+    return std::tuple(!layered, part.layer, part.kind, part.matrix, part.slot);
+  };
+  std::ranges::sort(parts, {}, place);
+  return parts;
+}
+
+absl::Status packParts(const ModelConfig &model, const PlanTables &plan,
+                       TensorSource &weights, std::span<const BlobPart> parts,
+                       const PartSink &sink,
+                       const std::function<absl::Status(size_t)> &done) {
+  PartPacker packer(model, plan, weights, sink);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    absl::Status status = packer.packPart(parts[i]);
+    if (status.ok() && done)
+      status = done(i + 1);
+    if (!status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status
+packBlob(const ModelConfig &model, const PlanTables &plan,
+         TensorSource &weights,
+         const std::function<absl::Status(std::span<const uint8_t>)> &sink) {
   if (absl::Status status = checkPlan(plan, model, "plan"); !status.ok())
     return status;
-  return BlobPacker(model, plan, weights, sink).pack();
+  uint64_t at = 0;
+  auto padTo = [&](uint64_t offset) {
+    static constexpr uint8_t kZeros[65536] = {};
+    absl::Status status;
+    for (uint64_t step; at < offset && status.ok(); at += step) {
+      step = std::min<uint64_t>(offset - at, sizeof kZeros);
+      status = sink({kZeros, size_t(step)});
+    }
+    return status;
+  };
+  auto place = [&](uint64_t offset, std::span<const uint8_t> bytes) {
+    if (absl::Status status = padTo(offset); !status.ok())
+      return status;
+    at += bytes.size();
+    return sink(bytes);
+  };
+  absl::Status status =
+      packParts(model, plan, weights, packingOrder(model, plan, false), place);
+  return status.ok() ? padTo(plan.blobBytes) : status;
 }
 
 } // namespace grok

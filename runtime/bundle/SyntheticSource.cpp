@@ -19,6 +19,10 @@ public:
   SyntheticSource(const ModelConfig &model, uint64_t seed)
       : model_(model), seed_(seed) {}
 
+  std::string identity() const override {
+    return absl::StrCat("synthetic ", seed_);
+  }
+
   absl::Status readRow(const TensorId &id, uint32_t row,
                        std::span<float> out) override {
     TensorShape shape = tensorShape(model_, id.kind);

@@ -123,22 +123,25 @@ std::vector<std::string> findLeftovers(const std::string &given) {
   size_t slash = path.rfind('/');
   std::string directory = slash == path.npos ? "" : path.substr(0, slash + 1);
   std::string start = path.substr(directory.size()) + ".tmp-";
-  std::vector<std::string> messages;
+  std::vector<std::string> left;
   auto names = listDirectory(directory.empty() ? "." : directory);
   if (!names.ok())
-    return messages; // writing there will tell
+    return left; // writing there will tell
   for (const std::string &name : *names) {
     pid_t pid =
         name.rfind(start, 0) == 0 ? processOf(name.substr(start.size())) : 0;
     if (!pid || isRunning(pid))
       continue;
-    std::string left = directory + name;
-    messages.push_back(
-        absl::StrCat(left, ": found what an interrupted run left, process ",
-                     pid, " which runs no more here; remove it with rm -r '",
-                     absl::StrReplaceAll(left, {{"'", "'\\''"}}), "'"));
+    left.push_back(directory + name);
   }
-  return messages;
+  return left;
+}
+
+std::string leftoverMessage(const std::string &left) {
+  return absl::StrCat(left, ": found what an interrupted run left, process ",
+                      processOf(left.substr(left.rfind(".tmp-") + 5)),
+                      " which runs no more here; remove it with rm -r '",
+                      absl::StrReplaceAll(left, {{"'", "'\\''"}}), "'");
 }
 
 } // namespace grok

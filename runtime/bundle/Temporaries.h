@@ -41,8 +41,9 @@ private:
 /// whoever takes the lock afterwards waits for that end.
 void removeTemporaries();
 
-/// A message for each PATH.tmp-PID that a process left which runs no more: what
-/// was found, and how to remove it.
+/// Each PATH.tmp-PID that a process left which runs no more.
 std::vector<std::string> findLeftovers(const std::string &path);
+/// What was found, and how to remove it.
+std::string leftoverMessage(const std::string &left);
 
 } // namespace grok

@@ -92,10 +92,15 @@ absl::Status TensorSource::readRow16(const TensorId &id, uint32_t row,
   std::vector<float> wide(out.size());
   if (absl::Status status = readRow(id, row, wide); !status.ok())
     return status;
-  if (std::optional<size_t> column = floatToHalf(dtype, wide, out.data()))
+  return roundRow(id, row, dtype, wide, out);
+}
+
+absl::Status roundRow(const TensorId &id, uint32_t row, DType dtype,
+                      std::span<const float> in, std::span<uint16_t> out) {
+  if (std::optional<size_t> column = floatToHalf(dtype, in, out.data()))
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor '", tensorName(id), "' [", row, ", ", *column, "]: found ",
-        wide[*column], ", expected a value that ", std::string(wordFor(dtype)),
+        in[*column], ", expected a value that ", std::string(wordFor(dtype)),
         " can hold",
         dtype == DType::kF16 ? "; compile with --dtype bf16" : ""));
   return absl::OkStatus();

@@ -34,6 +34,13 @@ class TensorSource {
 public:
   virtual ~TensorSource() = default;
 
+  /// Text that differs whenever a value may; empty: unknown. By it, packing
+  /// goes on where an earlier run was killed.
+  virtual std::string identity() const { return ""; }
+  /// Whether a row costs almost as much as the whole matrix, as where columns
+  /// lie together: the packer then finishes one matrix before the next.
+  virtual bool wantsWholeMatrices() const { return false; }
+
   /// One row, converted to float32 (exact for 16-bit sources). `out` has
   /// `columns` elements.
   virtual absl::Status readRow(const TensorId &id, uint32_t row,
@@ -45,5 +52,9 @@ public:
   virtual absl::Status readRow16(const TensorId &id, uint32_t row, DType dtype,
                                  std::span<uint16_t> out);
 };
+
+/// Rounds a row as readRow16 does, with its error.
+absl::Status roundRow(const TensorId &id, uint32_t row, DType dtype,
+                      std::span<const float> in, std::span<uint16_t> out);
 
 } // namespace grok

@@ -1,75 +1,45 @@
 #include "runtime/checkpoint/Checkpoint.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/bundle/Half.h"
 #include "runtime/checkpoint/FileSet.h"
+#include "runtime/checkpoint/GgufNumbers.h"
 #include "runtime/checkpoint/ModelTensors.h"
+#include "runtime/checkpoint/RowReader.h"
 
 namespace grok {
 namespace {
 
-size_t elementBytes(ElementType type) { return elementBits(type) / 8; }
-
-/// A contiguous piece of a row.
-struct Piece {
-  uint32_t file;
-  uint64_t offset, elements;
-};
-
-/// The stored elements of a row, in order. The data may lie at any address.
-template <typename Visit>
-void forEachPiece(const StoredTensor &tensor, uint64_t row, uint64_t columns,
-                  Visit visit) {
-  uint64_t bytes = elementBytes(tensor.type), parts = tensor.parts.size();
-  if (tensor.splitDimension == 1) {
-    uint64_t width = columns / parts;
-    for (const StoredTensor::Part &part : tensor.parts)
-      visit(Piece{part.file, part.offset + row * width * bytes, width});
-    return;
-  }
-  uint64_t rows = tensor.shape.size() == 2 ? tensor.shape[0] / parts : 1;
-  const StoredTensor::Part &part = tensor.parts[row / rows];
-  visit(Piece{part.file, part.offset + row % rows * columns * bytes, columns});
-}
-
-void convert(ElementType type, const uint8_t *in, size_t count, float *out) {
-  if (type == ElementType::kF32) {
-    std::memcpy(out, in, count * 4);
-    return;
-  }
-  DType half = type == ElementType::kF16 ? DType::kF16 : DType::kBF16;
-  std::array<uint16_t, 512> aligned;
-  for (size_t done = 0; done < count;) {
-    size_t step = std::min(aligned.size(), count - done);
-    std::memcpy(aligned.data(), in + done * 2, step * 2);
-    halfToFloat(half, std::span(aligned.data(), step), out + done);
-    done += step;
-  }
+std::string identityOf(const std::vector<MappedFile> &files) {
+  std::string text;
+  for (const MappedFile &file : files)
+    absl::StrAppend(&text, file.path(), "\n", file.identity(), "\n");
+  return text;
 }
 
 class CheckpointSource : public TensorSource {
 public:
   CheckpointSource(FileSet &&set, TensorMap &&tensors, const ModelConfig &model)
-      : files_(std::move(set.files)), directory_(std::move(set.directory)),
-        tensors_(std::move(tensors)), model_(model) {}
+      : identity_(identityOf(set.files)), reader_(std::move(set.files)),
+        directory_(std::move(set.directory)), tensors_(std::move(tensors)),
+        model_(model) {
+    for (const auto &[id, tensor] : tensors_)
+      turned_ |= id.kind != TensorKind::kRouter && !tensor.strides.empty() &&
+                 tensor.strides.back() != 1;
+  }
+
+  std::string identity() const override { return identity_; }
+  bool wantsWholeMatrices() const override { return turned_; }
 
   absl::Status readRow(const TensorId &id, uint32_t row,
                        std::span<float> out) override {
     absl::StatusOr<const StoredTensor *> tensor = find(id, row, out.size());
     if (!tensor.ok())
       return tensor.status();
-    float *next = out.data();
-    forEachPiece(**tensor, row, out.size(), [&](const Piece &piece) {
-      convert((*tensor)->type, touch(piece, (*tensor)->type), piece.elements,
-              next);
-      next += piece.elements;
-    });
+    reader_.read(**tensor, row, out);
     return absl::OkStatus();
   }
 
@@ -80,28 +50,21 @@ public:
       return tensor.status();
     ElementType same =
         dtype == DType::kF16 ? ElementType::kF16 : ElementType::kBF16;
-    if ((*tensor)->type != same) {
-      absl::Status status = TensorSource::readRow16(id, row, dtype, out);
+    if ((*tensor)->type != same ||
+        (*tensor)->coding != StoredTensor::Coding::kPlain) {
+      wide_.resize(out.size());
+      reader_.read(**tensor, row, wide_);
+      absl::Status status = roundRow(id, row, dtype, wide_, out);
       return status.ok()
                  ? status
                  : absl::Status(status.code(), absl::StrCat(directory_, ": ",
                                                             status.message()));
     }
-    uint16_t *next = out.data();
-    forEachPiece(**tensor, row, out.size(), [&](const Piece &piece) {
-      std::memcpy(next, touch(piece, same), piece.elements * 2);
-      next += piece.elements;
-    });
+    reader_.readStored(**tensor, row, out);
     return absl::OkStatus();
   }
 
 private:
-  /// Bytes that may be touched before the pages are given back. A page fault
-  /// maps up to kFaultBytes around it, which a read is charged for unless it
-  /// continues the one before.
-  static constexpr uint64_t kWindowBytes = uint64_t(256) << 20;
-  static constexpr uint64_t kFaultBytes = uint64_t(64) << 10;
-
   absl::StatusOr<const StoredTensor *> find(const TensorId &id, uint32_t row,
                                             size_t columns) const {
     auto it = tensors_.find(id);
@@ -117,26 +80,13 @@ private:
     return &it->second;
   }
 
-  const uint8_t *touch(const Piece &piece, ElementType type) {
-    uint64_t bytes = piece.elements * elementBytes(type);
-    bool continues = piece.file == lastFile_ && piece.offset == lastEnd_;
-    touched_ += bytes + (continues ? 0 : kFaultBytes);
-    lastFile_ = piece.file;
-    lastEnd_ = piece.offset + bytes;
-    if (touched_ > kWindowBytes) {
-      touched_ = 0;
-      for (const MappedFile &file : files_)
-        file.evict();
-    }
-    return files_[piece.file].bytes().data() + piece.offset;
-  }
-
-  std::vector<MappedFile> files_;
+  std::string identity_;
+  RowReader reader_;
+  std::vector<float> wide_;
+  bool turned_ = false; // some matrices lie column by column
   std::string directory_;
   TensorMap tensors_;
   ModelConfig model_;
-  uint64_t touched_ = 0, lastEnd_ = 0;
-  uint32_t lastFile_ = UINT32_MAX;
 };
 
 /// A tied head that is stored nevertheless must be the embedding, bit by bit.
@@ -152,7 +102,8 @@ absl::Status checkTiedHead(CheckpointSource &source, const ModelConfig &model,
       return status;
     if (std::memcmp(embedding.data(), head.data(), head.size() * 4) != 0)
       return absl::InvalidArgumentError(absl::StrCat(
-          directory, ": tensor 'lm_head.weight': found values in row ", row,
+          directory, ": tensor 'lm_head.weight' (head): found values in row ",
+          row,
           " that differ from the embedding's, expected the same because the "
           "config's head is tied; set tie_word_embeddings to false if the "
           "model "
@@ -174,10 +125,13 @@ openCheckpoint(const std::string &directory, const ModelConfig &model,
     return tensors.status();
   if (notes)
     *notes = set->notes;
+  if (absl::Status status = checkNumbers(*set, model); !status.ok())
+    return status;
   const StoredTensor &head = tensors->at({TensorKind::kHead, 0, 0});
   const StoredTensor &embedding =
       tensors->at({TensorKind::kTokenEmbedding, 0, 0});
-  bool storedTwice = model.tiedHead && head.parts != embedding.parts;
+  bool storedTwice = model.tiedHead && (head.parts != embedding.parts ||
+                                        head.strides != embedding.strides);
   std::string place = set->directory;
   auto source = std::make_unique<CheckpointSource>(*std::move(set),
                                                    *std::move(tensors), model);

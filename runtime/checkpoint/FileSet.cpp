@@ -12,7 +12,19 @@ namespace grok {
 namespace {
 
 constexpr const char *kSingle = "model.safetensors";
+constexpr const char *kTorchSingle = "pytorch_model.bin";
 constexpr std::string_view kIndexEnd = ".safetensors.index.json";
+constexpr std::string_view kTorchIndexEnd = ".bin.index.json";
+constexpr std::string_view kGgufEnd = ".gguf";
+constexpr const char *kJaxFolder = "ckpt-0";
+
+bool isIndexName(const std::string &name) {
+  return name.ends_with(kIndexEnd) || name.ends_with(kTorchIndexEnd);
+}
+bool isWeightName(const std::string &name) {
+  return name.ends_with(".safetensors") || name.ends_with(".bin") ||
+         name.ends_with(kGgufEnd) || isJaxName(name);
+}
 
 absl::StatusOr<std::vector<std::string>>
 listDirectory(const std::string &directory) {
@@ -43,25 +55,20 @@ std::string remedyFor(const std::vector<std::string> &names) {
       }))
     return "; the shards' index is missing: add model.safetensors.index.json";
   if (has([](const std::string &n) {
-        return n.ends_with(".bin") || n.ends_with(".bin.index.json") ||
-               n.ends_with(".pth") || n.ends_with(".pt");
+        return n.starts_with("pytorch_model-") && n.ends_with(".bin");
       }))
-    return "; PyTorch files are not read: convert them to safetensors";
-  if (has([](const std::string &n) { return n.ends_with(".gguf"); }))
-    return "; GGUF files are not read: convert them to safetensors";
-  if (has([](const std::string &n) { return n == "ckpt-0"; }))
-    return "; JAX checkpoints are not read: convert them to safetensors";
+    return "; the shards' index is missing: add pytorch_model.bin.index.json";
+  if (has([](const std::string &n) {
+        return n.ends_with(".pth") || n.ends_with(".pt") || n.ends_with(".bin");
+      }))
+    return "; name one of PyTorch's files pytorch_model.bin";
   return "; name the directory that holds the weights";
 }
 
 absl::Status noCheckpoint(const std::string &directory,
                           const std::vector<std::string> &names) {
   std::vector<std::string> weights;
-  std::ranges::copy_if(names, std::back_inserter(weights),
-                       [](const std::string &n) {
-                         return n.ends_with(".safetensors") ||
-                                n.ends_with(".bin") || n.ends_with(".gguf");
-                       });
+  std::ranges::copy_if(names, std::back_inserter(weights), isWeightName);
   std::string found = "no weight file";
   if (!weights.empty())
     found = absl::StrCat(
@@ -71,8 +78,10 @@ absl::Status noCheckpoint(const std::string &directory,
             : "");
   return absl::NotFoundError(absl::StrCat(
       directory, ": found ", found, ", expected ", kSingle,
-      ", an index model.safetensors.index.json, or a tensor-parallel set "
-      "pytorch_model-NNNNN-TP-*.safetensors",
+      ", an index model.safetensors.index.json, a tensor-parallel set "
+      "pytorch_model-NNNNN-TP-*.safetensors, ",
+      kTorchSingle,
+      ", an index pytorch_model.bin.index.json, a .gguf file, or ", kJaxFolder,
       remedyFor(names)));
 }
 
@@ -83,13 +92,27 @@ absl::Status openSingle(FileSet &set) {
   for (const TensorEntry &entry : *entries)
     if (absl::Status status = set.insert(entry); !status.ok())
       return status;
+  set.layout = "safetensors, one file";
+  return absl::OkStatus();
+}
+
+absl::Status openTorchSingle(FileSet &set) {
+  absl::StatusOr<std::vector<NamedTensor>> tensors =
+      addTorch(set, kTorchSingle);
+  if (!tensors.ok())
+    return tensors.status();
+  for (NamedTensor &t : *tensors)
+    if (absl::Status status = set.insert(t.name, std::move(t.tensor));
+        !status.ok())
+      return status;
+  set.layout = "PyTorch .bin, one file";
   return absl::OkStatus();
 }
 
 /// Weight files of the directory that the checkpoint does not consist of.
 void noteExtraFiles(FileSet &set, const std::vector<std::string> &names) {
   for (const std::string &name : names) {
-    if (!name.ends_with(".safetensors") && !name.ends_with(kIndexEnd))
+    if (!isWeightName(name) && !isIndexName(name))
       continue;
     std::string path = absl::StrCat(set.directory, "/", name);
     if (path != set.index &&
@@ -100,16 +123,20 @@ void noteExtraFiles(FileSet &set, const std::vector<std::string> &names) {
   }
 }
 
+/// The one kind of files that the directory's checkpoint consists of.
 absl::Status openArrangement(FileSet &set,
                              const std::vector<std::string> &names) {
-  std::vector<std::string> indexes;
-  std::ranges::copy_if(
-      names, std::back_inserter(indexes),
-      [](const std::string &n) { return n.ends_with(kIndexEnd); });
+  std::vector<std::string> indexes, torchIndexes;
+  for (const std::string &name : names)
+    if (isIndexName(name))
+      (name.ends_with(kIndexEnd) ? indexes : torchIndexes).push_back(name);
+  auto has = [&](auto predicate) {
+    return std::ranges::any_of(names, predicate);
+  };
   bool single = std::ranges::binary_search(names, kSingle);
   // An index cannot say that a tensor is spread over several files, so one that
   // lies beside a tensor-parallel set does not describe it.
-  if (std::ranges::any_of(names, isTensorParallelName)) {
+  if (has(isTensorParallelName)) {
     if (single)
       return absl::InvalidArgumentError(absl::StrCat(
           set.directory, ": found both ", kSingle,
@@ -117,51 +144,98 @@ absl::Status openArrangement(FileSet &set,
           "expected one of them; remove the other"));
     return openTensorParallel(set, names);
   }
-  if (indexes.size() > 1)
-    return absl::InvalidArgumentError(absl::StrCat(
-        set.directory, ": found ", indexes.size(), " indexes (",
-        absl::StrJoin(indexes, ", "), "), expected one; remove the others"));
-  if (!indexes.empty())
-    return openShards(set, indexes[0]);
-  if (single)
-    return openSingle(set);
+  // Both kinds are often published side by side; safetensors are read.
+  for (const std::vector<std::string> *of : {&indexes, &torchIndexes}) {
+    if (of->size() > 1)
+      return absl::InvalidArgumentError(absl::StrCat(
+          set.directory, ": found ", of->size(), " indexes (",
+          absl::StrJoin(*of, ", "), "), expected one; remove the others"));
+    if (!of->empty())
+      return openShards(set, of->front());
+    if (of == &indexes && single)
+      return openSingle(set);
+  }
+  if (std::ranges::binary_search(names, kTorchSingle))
+    return openTorchSingle(set);
+  if (has([](const std::string &n) { return n.ends_with(kGgufEnd); }))
+    return openGguf(set, names);
+  if (has(isJaxName))
+    return openJax(set, names);
   return noCheckpoint(set.directory, names);
+}
+
+/// The names to choose among: those of the directory, or of the ckpt-0 in it,
+/// or the one file that was named.
+absl::StatusOr<std::vector<std::string>> choose(FileSet &set) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (set.directory.ends_with(kGgufEnd) &&
+      fs::is_regular_file(set.directory, error)) {
+    fs::path file(set.directory);
+    set.directory = file.has_parent_path() ? file.parent_path().string() : ".";
+    return std::vector<std::string>{file.filename().string()};
+  }
+  absl::StatusOr<std::vector<std::string>> names = listDirectory(set.directory);
+  if (!names.ok() || std::ranges::any_of(*names, isWeightName) ||
+      !std::ranges::binary_search(*names, kJaxFolder))
+    return names;
+  set.directory = absl::StrCat(set.directory, "/", kJaxFolder);
+  return listDirectory(set.directory);
 }
 
 } // namespace
 
-absl::StatusOr<std::vector<TensorEntry>> FileSet::add(const std::string &name) {
+absl::Status FileSet::map(const std::string &name) {
   absl::StatusOr<MappedFile> file =
       MappedFile::open(absl::StrCat(directory, "/", name));
-  if (!file.ok())
-    return file.status();
-  absl::StatusOr<std::vector<TensorEntry>> entries =
-      parseSafetensors(file->bytes(), file->path());
-  file->evict();
-  if (entries.ok())
+  if (file.ok())
     files.push_back(*std::move(file));
+  return file.status();
+}
+
+absl::StatusOr<std::vector<TensorEntry>> FileSet::add(const std::string &name) {
+  if (absl::Status status = map(name); !status.ok())
+    return status;
+  absl::StatusOr<std::vector<TensorEntry>> entries =
+      parseSafetensors(files.back().bytes(), files.back().path());
+  files.back().evict();
   return entries;
 }
 
-absl::Status FileSet::insert(const TensorEntry &entry) {
-  uint32_t file = uint32_t(files.size() - 1);
-  auto [it, isNew] = tensors.try_emplace(
-      entry.name,
-      StoredTensor{entry.type, entry.shape, {{file, entry.begin}}, 0});
+absl::Status FileSet::insert(const std::string &name, StoredTensor tensor) {
+  const std::string &path = files[tensor.parts[0].file].path();
+  auto [it, isNew] = tensors.try_emplace(name, std::move(tensor));
   if (isNew)
     return absl::OkStatus();
+  const std::string &other = files[it->second.parts[0].file].path();
+  if (other == path)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": tensor ", inQuotes(name),
+                     ": found a second one of this name, expected one; the "
+                     "file is damaged"));
   return absl::InvalidArgumentError(
-      absl::StrCat(files[file].path(), ": tensor ", inQuotes(entry.name),
-                   ": found also in ", files[it->second.parts[0].file].path(),
+      absl::StrCat(path, ": tensor ", inQuotes(name), ": found also in ", other,
                    ", expected in one file; remove one of them"));
 }
 
-absl::StatusOr<FileSet> openFileSet(const std::string &directory) {
+absl::Status FileSet::insert(const TensorEntry &entry) {
+  return insert(entry.name, tensorOf(entry).tensor);
+}
+
+NamedTensor FileSet::tensorOf(const TensorEntry &entry) const {
+  NamedTensor named{entry.name, {}};
+  named.tensor.type = entry.type;
+  named.tensor.shape = entry.shape;
+  named.tensor.parts = {{uint32_t(files.size() - 1), entry.begin}};
+  return named;
+}
+
+absl::StatusOr<FileSet> openFileSet(const std::string &path) {
   FileSet set;
-  set.directory = directory;
+  set.directory = path;
   while (set.directory.size() > 1 && set.directory.ends_with('/'))
     set.directory.pop_back();
-  absl::StatusOr<std::vector<std::string>> names = listDirectory(set.directory);
+  absl::StatusOr<std::vector<std::string>> names = choose(set);
   if (!names.ok())
     return names.status();
   if (absl::Status status = openArrangement(set, *names); !status.ok())

@@ -1,5 +1,5 @@
-// The tensors of a checkpoint directory by their stored names, whatever the
-// files' arrangement: one file, shards with an index, tensor-parallel slices.
+// The tensors of a checkpoint by their stored names, whatever the files'
+// arrangement and container.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,13 @@
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/MappedFile.h"
 #include "runtime/checkpoint/SafetensorsHeader.h"
+#include "runtime/checkpoint/StoredTensor.h"
 
 namespace grok {
 
-/// A tensor as the files hold it: whole, or in equal slices along one
-/// dimension.
-struct StoredTensor {
-  struct Part {
-    uint32_t file = 0;   // index into FileSet::files
-    uint64_t offset = 0; // bytes from the start of the file
-    bool operator==(const Part &) const = default;
-  };
-  ElementType type = ElementType::kBF16;
-  std::vector<uint64_t> shape; // of the whole
-  std::vector<Part> parts;     // in rank order
-  unsigned splitDimension = 0; // where there are several parts
+struct NamedTensor {
+  std::string name;
+  StoredTensor tensor;
 };
 
 struct FileSet {
@@ -34,24 +26,39 @@ struct FileSet {
   std::vector<MappedFile> files;
   std::map<std::string, StoredTensor> tensors;
   std::vector<std::string> notes; // oddities that are no errors
+  std::string layout;             // what the files are, for people
+  /// Numbers of the model that the files state themselves, by key (GGUF).
+  std::map<std::string, double> numbers;
 
-  /// Maps and checks a file of the directory; its entries come back, its index
-  /// is files.size() - 1.
+  /// Maps a file of the directory; its index is files.size() - 1.
+  absl::Status map(const std::string &name);
+  /// The same for a safetensors file, whose entries come back.
   absl::StatusOr<std::vector<TensorEntry>> add(const std::string &name);
-  /// Enters a whole tensor of the file that was added last. InvalidArgument if
-  /// another file has the name.
+  /// Enters a tensor. InvalidArgument if there is one of the name.
+  absl::Status insert(const std::string &name, StoredTensor tensor);
+  /// Enters a whole tensor of the safetensors file that was added last.
   absl::Status insert(const TensorEntry &entry);
+  /// Such a tensor, not entered.
+  NamedTensor tensorOf(const TensorEntry &entry) const;
 };
 
-/// Opens the directory's checkpoint and checks all that can be checked without
-/// knowing the model. NotFound or InvalidArgument with the file and a remedy.
-absl::StatusOr<FileSet> openFileSet(const std::string &directory);
+/// Opens the checkpoint, a directory or one GGUF file, and checks all that can
+/// be checked without knowing the model. NotFound or InvalidArgument with the
+/// file and a remedy.
+absl::StatusOr<FileSet> openFileSet(const std::string &path);
 
 // The arrangements, for openFileSet. `names` are the directory's entries.
 absl::Status openShards(FileSet &set, const std::string &indexName);
 absl::Status openTensorParallel(FileSet &set,
                                 const std::vector<std::string> &names);
+absl::Status openJax(FileSet &set, const std::vector<std::string> &names);
+absl::Status openGguf(FileSet &set, const std::vector<std::string> &names);
+/// Maps and checks one of PyTorch's files, whose tensors come back.
+absl::StatusOr<std::vector<NamedTensor>> addTorch(FileSet &set,
+                                                  const std::string &name);
 /// Whether a file belongs to a tensor-parallel set, well named or not.
 bool isTensorParallelName(const std::string &name);
+/// Whether a file is one of xAI's ckpt-0.
+bool isJaxName(const std::string &name);
 
 } // namespace grok

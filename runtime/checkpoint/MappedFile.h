@@ -21,16 +21,19 @@ public:
 
   const std::string &path() const { return path_; }
   std::span<const uint8_t> bytes() const { return bytes_; }
+  /// Text that differs once the file was written again or replaced.
+  const std::string &identity() const { return identity_; }
 
   /// Gives the pages that were read back to the system; the bytes stay valid
   /// and are read from the file again when they are touched.
   void evict() const;
 
 private:
-  MappedFile(std::string path, std::span<const uint8_t> bytes)
-      : path_(std::move(path)), bytes_(bytes) {}
+  MappedFile(std::string path, std::string identity,
+             std::span<const uint8_t> bytes)
+      : path_(std::move(path)), identity_(std::move(identity)), bytes_(bytes) {}
 
-  std::string path_;
+  std::string path_, identity_;
   std::span<const uint8_t> bytes_;
 };
 

@@ -21,7 +21,7 @@ public:
   Matcher(FileSet &set, const ModelConfig &model) : set_(set), model_(model) {}
 
   absl::StatusOr<TensorMap> match() {
-    std::optional<Spelling> spelling = detect();
+    std::optional<Spelling> spelling = detectSpelling(set_);
     if (!spelling)
       return absl::InvalidArgumentError(absl::StrCat(
           set_.directory, ": found ",
@@ -30,7 +30,8 @@ public:
               : absl::StrCat("tensors named like ",
                              inQuotes(set_.tensors.begin()->first)),
           ", expected names like ", example(Spelling::kAttn), ", ",
-          example(Spelling::kTransformer), " or ", example(Spelling::kSelfAttn),
+          example(Spelling::kTransformer), ", ", example(Spelling::kSelfAttn),
+          " or ", example(Spelling::kGguf),
           "; these are not the weights of such a model"));
     spelling_ = *spelling;
     absl::Status status =
@@ -42,20 +43,30 @@ public:
     return std::move(found_);
   }
 
+  Mismatches mismatches() {
+    Mismatches out;
+    spelling_ = detectSpelling(set_).value_or(Spelling::kAttn);
+    // No visit fails, so neither does this.
+    forEachTensor(model_, [&](const TensorId &id) {
+      // One tensor of all experts is one mismatch.
+      if (isStacked(spelling_, id.kind) && id.expert > 0)
+        return absl::OkStatus();
+      absl::Status status = take(id);
+      if (!status.ok())
+        (absl::IsNotFound(status) ? out.missing : out.wrong)
+            .emplace_back(status.message());
+      set_.tensors.erase(storedName(spelling_, id));
+      return absl::OkStatus();
+    }).IgnoreError();
+    for (const auto &[name, tensor] : set_.tensors)
+      if (!isIgnoredTensor(name))
+        out.extra.push_back(name);
+    return out;
+  }
+
 private:
   static std::string example(Spelling spelling) {
     return inQuotes(spellingExample(spelling));
-  }
-
-  std::optional<Spelling> detect() const {
-    std::array<size_t, 3> count = {};
-    for (const auto &[name, tensor] : set_.tensors)
-      if (std::optional<Spelling> spelling = spellingOf(name))
-        ++count[size_t(*spelling)];
-    auto best = std::ranges::max_element(count);
-    if (*best == 0)
-      return std::nullopt;
-    return Spelling(best - count.begin());
   }
 
   /// Moves a tensor from the stored ones to the found ones.
@@ -71,8 +82,14 @@ private:
     }
     if (absl::Status status = check(id, name, it->second); !status.ok())
       return status;
-    found_[id] = std::move(it->second);
-    set_.tensors.erase(it);
+    if (!isStacked(spelling_, id.kind)) {
+      found_[id] = std::move(it->second);
+      set_.tensors.erase(it);
+      return absl::OkStatus();
+    }
+    found_[id] = sliceOf(it->second, id.expert);
+    if (id.expert + 1 == model_.numExperts)
+      set_.tensors.erase(it);
     return absl::OkStatus();
   }
 
@@ -82,9 +99,14 @@ private:
     if (name.empty())
       return absl::InvalidArgumentError(absl::StrCat(
           set_.directory, ": found tensors named like ", example(spelling_),
-          ", expected names like ", example(Spelling::kSelfAttn),
-          " because the config has a residual dense MLP (residual_moe); config "
-          "and weights are of different models"));
+          id.kind == TensorKind::kHead
+              ? ", which have no head of their own, but the config's head is "
+                "not tied (tie_word_embeddings)"
+              : absl::StrCat(", expected names like ",
+                             example(Spelling::kSelfAttn),
+                             " because the config has a residual dense MLP "
+                             "(residual_moe)"),
+          "; config and weights are of different models"));
     std::string remedy = "a file is missing or config and weights are of "
                          "different models";
     if (dense)
@@ -107,12 +129,14 @@ private:
            kind == TensorKind::kPostAttnNorm ||
            kind == TensorKind::kPreMoeNorm || kind == TensorKind::kPostMoeNorm;
   }
-  static std::vector<uint64_t> dimensions(TensorKind kind, TensorShape shape) {
+  std::vector<uint64_t> dimensions(TensorKind kind, TensorShape shape) const {
     if (isVector(kind))
       return {shape.columns};
+    if (isStacked(spelling_, kind))
+      return {model_.numExperts, shape.rows, shape.columns};
     return {shape.rows, shape.columns};
   }
-  static std::string shapeOf(TensorKind kind, TensorShape shape) {
+  std::string shapeOf(TensorKind kind, TensorShape shape) const {
     return absl::StrCat("shape ", shapeText(dimensions(kind, shape)));
   }
 
@@ -126,7 +150,8 @@ private:
       return absl::InvalidArgumentError(
           absl::StrCat(where, foundShape(tensor), ", expected ",
                        shapeOf(id.kind, shape), shapeRemedy(tensor, shape)));
-    if (tensor.type != ElementType::kF32 && tensor.type != ElementType::kF16 &&
+    if (tensor.coding == StoredTensor::Coding::kPlain &&
+        tensor.type != ElementType::kF32 && tensor.type != ElementType::kF16 &&
         tensor.type != ElementType::kBF16)
       return absl::InvalidArgumentError(absl::StrCat(
           where, "element type ", std::string(elementName(tensor.type)),
@@ -136,6 +161,8 @@ private:
 
   static std::string foundShape(const StoredTensor &tensor) {
     std::string text = absl::StrCat("shape ", shapeText(tensor.shape));
+    if (!tensor.strides.empty())
+      absl::StrAppend(&text, " (the file's, turned)");
     if (tensor.parts.size() > 1)
       absl::StrAppend(&text, " from ", tensor.parts.size(), " slices");
     return text;
@@ -174,10 +201,14 @@ private:
 
   /// Why the model has no place for a stored tensor.
   std::string reason(std::string_view name) const {
-    if (name.find(".mlp.") != name.npos && model_.denseWidth == 0)
+    bool dense =
+        name.find(".mlp.") != name.npos || name.ends_with(".ffn_gate.weight") ||
+        name.ends_with(".ffn_up.weight") || name.ends_with(".ffn_down.weight");
+    if (dense && model_.denseWidth == 0)
       return "because the config has no residual dense MLP (residual_moe)";
     if (model_.hash &&
-        (name.ends_with(".gate.weight") || name.ends_with(".router.weight")))
+        (name.ends_with(".gate.weight") || name.ends_with(".router.weight") ||
+         name.ends_with(".ffn_gate_inp.weight") || name.ends_with("/router/w")))
       return "because the config routes by hash (expert_routing)";
     if (std::optional<Spelling> other = spellingOf(name);
         other && *other != spelling_)
@@ -193,6 +224,21 @@ private:
 };
 
 } // namespace
+
+std::optional<Spelling> detectSpelling(const FileSet &set) {
+  std::array<size_t, kSpellings> count = {};
+  for (const auto &[name, tensor] : set.tensors)
+    if (std::optional<Spelling> spelling = spellingOf(name))
+      ++count[size_t(*spelling)];
+  auto best = std::ranges::max_element(count);
+  if (*best == 0)
+    return std::nullopt;
+  return Spelling(best - count.begin());
+}
+
+Mismatches findMismatches(FileSet set, const ModelConfig &model) {
+  return Matcher(set, model).mismatches();
+}
 
 absl::StatusOr<TensorMap> matchTensors(FileSet &set, const ModelConfig &model) {
   return Matcher(set, model).match();

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/bundle/TensorSource.h"
 #include "runtime/checkpoint/FileSet.h"
+#include "runtime/checkpoint/TensorNames.h"
 
 namespace grok {
 
@@ -16,5 +20,15 @@ using TensorMap = std::map<TensorId, StoredTensor>;
 /// another shape or an element type that is not read, or if a tensor is left
 /// over. A tied head that is not stored is the embedding.
 absl::StatusOr<TensorMap> matchTensors(FileSet &set, const ModelConfig &model);
+
+/// The spelling that most of the names have; none if no name has any.
+std::optional<Spelling> detectSpelling(const FileSet &set);
+
+/// All that matchTensors would stumble over, one after the other: a message for
+/// each missing or wrong tensor, and the names of those that are left over.
+struct Mismatches {
+  std::vector<std::string> missing, wrong, extra;
+};
+Mismatches findMismatches(FileSet set, const ModelConfig &model);
 
 } // namespace grok

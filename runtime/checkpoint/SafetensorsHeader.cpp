@@ -27,10 +27,10 @@ std::string_view lookalike(std::span<const uint8_t> file) {
     return "; this looks like a web page, most likely an error message saved "
            "in the file's place: download it again";
   if (start.starts_with("PK\x03\x04"))
-    return "; this is a ZIP archive, as PyTorch writes: convert it to "
-           "safetensors";
+    return "; this is a ZIP archive, as PyTorch writes: name it "
+           "pytorch_model.bin";
   if (start.starts_with("GGUF"))
-    return "; this is a GGUF file: convert it to safetensors";
+    return "; this is a GGUF file: name it *.gguf";
   return "; the file is damaged or no safetensors file: download it again";
 }
 

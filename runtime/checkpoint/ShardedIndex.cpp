@@ -19,6 +19,8 @@ namespace grok {
 namespace {
 
 constexpr size_t kMaxIndexBytes = size_t(32) << 20;
+constexpr const char *kSafetensors = ".safetensors", *kTorch = ".bin",
+                     *kTorchIndex = ".bin.index.json";
 
 /// The weight map, each tensor with the place of its line.
 struct Index {
@@ -26,6 +28,7 @@ struct Index {
     std::string file, place;
   };
   std::string path;
+  std::string end; // of the shards' names: kSafetensors or kTorch
   std::map<std::string, Target> weights;
   std::set<std::string> files;
   nlohmann::json totalSize; // null: not given
@@ -40,7 +43,7 @@ std::string pointerTo(const std::string &tensor) {
 
 /// A plain file name: nothing that could lead out of the directory.
 absl::Status checkFileName(const std::string &place, const std::string &tensor,
-                           const std::string &file) {
+                           const std::string &file, std::string_view end) {
   constexpr std::string_view kForbidden("/\\\0", 3);
   std::string where = absl::StrCat(place, ": key ", inQuotes(tensor),
                                    ": found file ", inQuotes(file));
@@ -49,9 +52,10 @@ absl::Status checkFileName(const std::string &place, const std::string &tensor,
     return absl::InvalidArgumentError(absl::StrCat(
         where, ", expected the name of a file in the index's own directory; "
                "don't use this index"));
-  if (!file.ends_with(".safetensors"))
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ", expected a .safetensors file; convert the checkpoint"));
+  if (!file.ends_with(end))
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ", expected a ", std::string(end),
+                     " file as the index's name says; convert the checkpoint"));
   return absl::OkStatus();
 }
 
@@ -72,6 +76,7 @@ absl::StatusOr<Index> readIndex(const FileSet &set, const std::string &name) {
 
   Index index;
   index.path = file->path();
+  index.end = name.ends_with(kTorchIndex) ? kTorch : kSafetensors;
   const nlohmann::json &root = document->root;
   if (!root.is_object() || !root.contains("weight_map") ||
       !root["weight_map"].is_object())
@@ -88,7 +93,8 @@ absl::StatusOr<Index> readIndex(const FileSet &set, const std::string &name) {
           place, ": key ", inQuotes(tensor), ": found ", target.type_name(),
           ", expected the name of a file; download the index again"));
     std::string shard = target.get<std::string>();
-    if (absl::Status status = checkFileName(place, tensor, shard); !status.ok())
+    if (absl::Status status = checkFileName(place, tensor, shard, index.end);
+        !status.ok())
       return status;
     index.files.insert(shard);
     index.weights[tensor] = {std::move(shard), std::move(place)};
@@ -105,12 +111,12 @@ absl::StatusOr<Index> readIndex(const FileSet &set, const std::string &name) {
   return index;
 }
 
-/// "PREFIX-NNNNN-of-MMMMM.safetensors": every number up to M must be listed.
+/// "PREFIX-NNNNN-of-MMMMM.END": every number up to M must be listed.
 absl::Status checkShardNumbers(const Index &index) {
   for (const std::string &file : index.files) {
     constexpr size_t kTail = std::string_view("-00001-of-00002").size();
     std::string_view stem(file);
-    stem.remove_suffix(std::string_view(".safetensors").size());
+    stem.remove_suffix(index.end.size());
     if (stem.size() < kTail)
       continue;
     std::string_view tail = stem.substr(stem.size() - kTail);
@@ -126,7 +132,7 @@ absl::Status checkShardNumbers(const Index &index) {
     std::string prefix(stem.substr(0, stem.size() - kTail));
     for (uint32_t i = 1; i <= count; ++i) {
       std::string expected =
-          absl::StrFormat("%s-%05u-of-%05u.safetensors", prefix, i, count);
+          absl::StrFormat("%s-%05u-of-%05u%s", prefix, i, count, index.end);
       if (!index.files.count(expected))
         return absl::InvalidArgumentError(absl::StrCat(
             index.path, ": found ", inQuotes(file), " but no tensor in ",
@@ -163,33 +169,63 @@ absl::Status checkLink(const FileSet &set, const std::string &name) {
       ", expected a file in the index's own directory; copy the file there"));
 }
 
-/// Enters the tensors of one shard, each of which must be mapped to it.
+/// A tensor that a shard holds must be mapped to it; false: to be ignored.
+absl::StatusOr<bool> belongsHere(const FileSet &set, const Index &index,
+                                 const std::string &name,
+                                 const std::string &tensor) {
+  auto it = index.weights.find(tensor);
+  if (it == index.weights.end()) {
+    if (isIgnoredTensor(tensor))
+      return false;
+    return absl::InvalidArgumentError(
+        absl::StrCat(set.files.back().path(), ": tensor ", inQuotes(tensor),
+                     ": found in the file, expected in ", index.path,
+                     " as well; download the index again"));
+  }
+  if (it->second.file != name)
+    return absl::InvalidArgumentError(absl::StrCat(
+        set.files.back().path(), ": tensor ", inQuotes(tensor),
+        ": found here, expected only in ", inQuotes(it->second.file), " (",
+        it->second.place, "); download index and shards again"));
+  return true;
+}
+
+absl::StatusOr<std::vector<NamedTensor>>
+readShard(FileSet &set, const Index &index, const std::string &name) {
+  if (index.end == kTorch)
+    return addTorch(set, name);
+  absl::StatusOr<std::vector<TensorEntry>> entries = set.add(name);
+  if (!entries.ok())
+    return entries.status();
+  std::vector<NamedTensor> tensors;
+  for (const TensorEntry &entry : *entries)
+    tensors.push_back(set.tensorOf(entry));
+  return tensors;
+}
+
+/// Enters the tensors of one shard; their bytes come back.
 absl::StatusOr<uint64_t> addShard(FileSet &set, const Index &index,
                                   const std::string &name) {
   if (absl::Status status = checkLink(set, name); !status.ok())
     return status;
-  absl::StatusOr<std::vector<TensorEntry>> entries = set.add(name);
-  if (!entries.ok())
-    return entries.status();
+  absl::StatusOr<std::vector<NamedTensor>> tensors =
+      readShard(set, index, name);
+  if (!tensors.ok())
+    return tensors.status();
   uint64_t bytes = 0;
-  for (const TensorEntry &entry : *entries) {
-    auto it = index.weights.find(entry.name);
-    if (it == index.weights.end()) {
-      if (isIgnoredTensor(entry.name))
-        continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          set.files.back().path(), ": tensor ", inQuotes(entry.name),
-          ": found in the file, expected in ", index.path,
-          " as well; download the index again"));
-    }
-    if (it->second.file != name)
-      return absl::InvalidArgumentError(absl::StrCat(
-          set.files.back().path(), ": tensor ", inQuotes(entry.name),
-          ": found here, expected only in ", inQuotes(it->second.file), " (",
-          it->second.place, "); download index and shards again"));
-    if (absl::Status status = set.insert(entry); !status.ok())
+  for (NamedTensor &t : *tensors) {
+    absl::StatusOr<bool> here = belongsHere(set, index, name, t.name);
+    if (!here.ok())
+      return here.status();
+    if (!*here)
+      continue;
+    uint64_t elements = 1;
+    for (uint64_t size : t.tensor.shape)
+      elements *= size;
+    bytes += storedBytes(t.tensor, elements);
+    if (absl::Status status = set.insert(t.name, std::move(t.tensor));
+        !status.ok())
       return status;
-    bytes += entry.end - entry.begin;
   }
   return bytes;
 }
@@ -203,6 +239,9 @@ absl::Status openShards(FileSet &set, const std::string &indexName) {
   set.index = index->path;
   if (absl::Status status = checkShardNumbers(*index); !status.ok())
     return status;
+  set.layout =
+      absl::StrCat(index->end == kTorch ? "PyTorch .bin" : "safetensors", ", ",
+                   index->files.size(), " shards with an index");
   uint64_t bytes = 0;
   for (const std::string &name : index->files) {
     absl::StatusOr<uint64_t> added = addShard(set, *index, name);

@@ -11,49 +11,65 @@ namespace {
 const char *suffix(Spelling spelling, TensorKind kind) {
   struct Row {
     TensorKind kind;
-    std::array<const char *, 3> names; // by Spelling
+    std::array<const char *, kSpellings> names;
   };
   static constexpr Row kRows[] = {
       {TensorKind::kTokenEmbedding,
        {"model.embed_tokens.weight", "transformer.in_out_embed.weight",
-        "model.embed_tokens.weight"}},
+        "model.embed_tokens.weight", "token_embd.weight",
+        "language_model/in_out_embed/embeddings"}},
       {TensorKind::kHead,
-       {"lm_head.weight", "lm_head.weight", "lm_head.weight"}},
+       {"lm_head.weight", "lm_head.weight", "lm_head.weight", "output.weight",
+        nullptr}},
       {TensorKind::kFinalNorm,
-       {"model.norm.scale", "transformer.rms_norm.weight",
-        "model.norm.weight"}},
+       {"model.norm.scale", "transformer.rms_norm.weight", "model.norm.weight",
+        "output_norm.weight", "language_model/rms_norm/scale"}},
       {TensorKind::kPreAttnNorm,
-       {"pre_attn_norm.scale", "rms_norm.weight", "pre_attn_norm.weight"}},
+       {"pre_attn_norm.scale", "rms_norm.weight", "pre_attn_norm.weight",
+        "attn_norm.weight", "rms_norm/scale"}},
       {TensorKind::kPostAttnNorm,
-       {"post_attn_norm.scale", "rms_norm_1.weight", "post_attn_norm.weight"}},
+       {"post_attn_norm.scale", "rms_norm_1.weight", "post_attn_norm.weight",
+        "attn_output_norm.weight", "rms_norm_1/scale"}},
       {TensorKind::kPreMoeNorm,
-       {"pre_moe_norm.scale", "rms_norm_2.weight", "pre_moe_norm.weight"}},
+       {"pre_moe_norm.scale", "rms_norm_2.weight", "pre_moe_norm.weight",
+        "ffn_norm.weight", "rms_norm_2/scale"}},
       {TensorKind::kPostMoeNorm,
-       {"post_moe_norm.scale", "rms_norm_3.weight", "post_moe_norm.weight"}},
+       {"post_moe_norm.scale", "rms_norm_3.weight", "post_moe_norm.weight",
+        "post_ffw_norm.weight", "rms_norm_3/scale"}},
       {TensorKind::kQuery,
        {"attn.q_proj.weight", "multi_head_attention.query.weight",
-        "self_attn.q_proj.weight"}},
+        "self_attn.q_proj.weight", "attn_q.weight",
+        "multi_head_attention/query/w"}},
       {TensorKind::kKey,
        {"attn.k_proj.weight", "multi_head_attention.key.weight",
-        "self_attn.k_proj.weight"}},
+        "self_attn.k_proj.weight", "attn_k.weight",
+        "multi_head_attention/key/w"}},
       {TensorKind::kValue,
        {"attn.v_proj.weight", "multi_head_attention.value.weight",
-        "self_attn.v_proj.weight"}},
+        "self_attn.v_proj.weight", "attn_v.weight",
+        "multi_head_attention/value/w"}},
       {TensorKind::kAttnOut,
        {"attn.o_proj.weight", "multi_head_attention.linear.weight",
-        "self_attn.o_proj.weight"}},
+        "self_attn.o_proj.weight", "attn_output.weight",
+        "multi_head_attention/linear/w"}},
       {TensorKind::kRouter,
        {"moe_block.gate.weight", "router.weight",
-        "block_sparse_moe.gate.weight"}},
+        "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", "router/w"}},
       {TensorKind::kExpertGate,
-       {"linear.weight", "linear.weight", "w1.weight"}},
+       {"linear.weight", "linear.weight", "w1.weight", "ffn_gate_exps.weight",
+        "moe/linear/w"}},
       {TensorKind::kExpertUp,
-       {"linear_v.weight", "linear_v.weight", "w3.weight"}},
+       {"linear_v.weight", "linear_v.weight", "w3.weight", "ffn_up_exps.weight",
+        "moe/linear_v/w"}},
       {TensorKind::kExpertDown,
-       {"linear_1.weight", "linear_1.weight", "w2.weight"}},
-      {TensorKind::kDenseGate, {nullptr, nullptr, "mlp.gate_proj.weight"}},
-      {TensorKind::kDenseUp, {nullptr, nullptr, "mlp.up_proj.weight"}},
-      {TensorKind::kDenseDown, {nullptr, nullptr, "mlp.down_proj.weight"}},
+       {"linear_1.weight", "linear_1.weight", "w2.weight",
+        "ffn_down_exps.weight", "moe/linear_1/w"}},
+      {TensorKind::kDenseGate,
+       {nullptr, nullptr, "mlp.gate_proj.weight", "ffn_gate.weight", nullptr}},
+      {TensorKind::kDenseUp,
+       {nullptr, nullptr, "mlp.up_proj.weight", "ffn_up.weight", nullptr}},
+      {TensorKind::kDenseDown,
+       {nullptr, nullptr, "mlp.down_proj.weight", "ffn_down.weight", nullptr}},
   };
   for (const Row &row : kRows)
     if (row.kind == kind)
@@ -61,10 +77,21 @@ const char *suffix(Spelling spelling, TensorKind kind) {
   return nullptr;
 }
 
-constexpr std::array<const char *, 3> kLayerPrefix = {
-    "model.layers.", "transformer.decoder_layer.", "model.layers."};
-constexpr std::array<const char *, 3> kExpertPrefix = {
-    "moe_block.experts.", "moe.", "block_sparse_moe.experts."};
+constexpr std::array<const char *, kSpellings> kLayerPrefix = {
+    "model.layers.", "transformer.decoder_layer.", "model.layers.", "blk.",
+    "transformer/decoder_layer_"};
+/// Between a layer's number and what follows.
+constexpr std::array<const char *, kSpellings> kAfterLayer = {".", ".", ".",
+                                                              ".", "/"};
+/// Null: one tensor holds all experts.
+constexpr std::array<const char *, kSpellings> kExpertPrefix = {
+    "moe_block.experts.", "moe.", "block_sparse_moe.experts.", nullptr,
+    nullptr};
+
+bool isExpertKind(TensorKind kind) {
+  return kind == TensorKind::kExpertGate || kind == TensorKind::kExpertUp ||
+         kind == TensorKind::kExpertDown;
+}
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
@@ -80,6 +107,10 @@ std::string_view spellingExample(Spelling spelling) {
     return "transformer.decoder_layer.N.multi_head_attention.query.weight";
   case Spelling::kSelfAttn:
     return "model.layers.N.self_attn.q_proj.weight";
+  case Spelling::kGguf:
+    return "blk.N.attn_q.weight";
+  case Spelling::kJax:
+    return "transformer/decoder_layer_N/multi_head_attention/query/w";
   }
   return "";
 }
@@ -88,19 +119,18 @@ std::string storedName(Spelling spelling, const TensorId &id) {
   const char *tail = suffix(spelling, id.kind);
   if (!tail)
     return "";
-  switch (id.kind) {
-  case TensorKind::kTokenEmbedding:
-  case TensorKind::kHead:
-  case TensorKind::kFinalNorm:
+  if (id.kind == TensorKind::kTokenEmbedding || id.kind == TensorKind::kHead ||
+      id.kind == TensorKind::kFinalNorm)
     return tail;
-  case TensorKind::kExpertGate:
-  case TensorKind::kExpertUp:
-  case TensorKind::kExpertDown:
-    return absl::StrCat(kLayerPrefix[size_t(spelling)], id.layer, ".",
-                        kExpertPrefix[size_t(spelling)], id.expert, ".", tail);
-  default:
-    return absl::StrCat(kLayerPrefix[size_t(spelling)], id.layer, ".", tail);
-  }
+  size_t s = size_t(spelling);
+  std::string layer = absl::StrCat(kLayerPrefix[s], id.layer, kAfterLayer[s]);
+  if (isExpertKind(id.kind) && !isStacked(spelling, id.kind))
+    return absl::StrCat(layer, kExpertPrefix[s], id.expert, ".", tail);
+  return absl::StrCat(layer, tail);
+}
+
+bool isStacked(Spelling spelling, TensorKind kind) {
+  return isExpertKind(kind) && !kExpertPrefix[size_t(spelling)];
 }
 
 std::optional<Spelling> spellingOf(std::string_view name) {
@@ -108,6 +138,10 @@ std::optional<Spelling> spellingOf(std::string_view name) {
     return std::nullopt;
   if (name.starts_with("transformer."))
     return Spelling::kTransformer;
+  if (name.starts_with("transformer/"))
+    return Spelling::kJax;
+  if (name.starts_with("blk."))
+    return Spelling::kGguf;
   if (!name.starts_with("model."))
     return std::nullopt;
   if (contains(name, ".self_attn.") || contains(name, ".block_sparse_moe.") ||

@@ -1,4 +1,4 @@
-// The three public spellings of the model's tensors.
+// The public spellings of the model's tensors.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,19 @@ enum class Spelling {
   kAttn,        // model.layers.N.attn, .moe_block (Grok-1)
   kTransformer, // transformer.decoder_layer.N.multi_head_attention (Grok-1)
   kSelfAttn,    // model.layers.N.self_attn, .block_sparse_moe (Grok-1, Grok-2)
+  kGguf,        // blk.N.attn_q (GGUF)
+  kJax,         // transformer/decoder_layer_N/... (xAI's ckpt-0)
 };
+inline constexpr size_t kSpellings = 5;
 /// The spelling by an example, for messages.
 std::string_view spellingExample(Spelling spelling);
 
 /// The stored name; empty where the spelling has none (a dense MLP exists only
-/// in kSelfAttn).
+/// in kSelfAttn and kGguf). Where isStacked, one tensor of three dimensions has
+/// that of all experts.
 std::string storedName(Spelling spelling, const TensorId &id);
+
+bool isStacked(Spelling spelling, TensorKind kind);
 
 /// The spelling of a stored name; none if it could be of several or of none.
 std::optional<Spelling> spellingOf(std::string_view name);

@@ -205,9 +205,14 @@ absl::Status openTensorParallel(FileSet &set,
       if (absl::Status status = set.insert(entry); !status.ok())
         return status;
   }
-  for (const auto &[group, files] : names->groups)
+  size_t ranks = 0;
+  for (const auto &[group, files] : names->groups) {
     if (absl::Status status = openGroup(set, files); !status.ok())
       return status;
+    ranks = files.size();
+  }
+  set.layout = absl::StrCat("safetensors, tensor-parallel set of ", ranks,
+                            " ranks (Grok-2's)");
   return absl::OkStatus();
 }
 

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define GROK_TOKENIZER_VERSION 1
+#define GROK_TOKENIZER_VERSION 2
 
 /* A piece of text or a list of ids, or an error message, owned by the caller
  * who frees it with `release`. */
@@ -31,6 +31,9 @@ typedef struct grok_tokenizer_plugin {
                                   size_t length);
   grok_tokenizer_result (*decode)(void *tokenizer, const int32_t *ids,
                                   size_t count);
+  /* The ids after which a text ends: the model's end id and that of the piece
+   * "<|separator|>", as far as it has them. */
+  grok_tokenizer_result (*stop_ids)(void *tokenizer);
   void (*release)(grok_tokenizer_result *result);
 } grok_tokenizer_plugin;
 

@@ -24,6 +24,16 @@ grok_tokenizer_result failure(const std::string &message) {
   return {copyText(message), nullptr, nullptr, 0};
 }
 
+grok_tokenizer_result copyIds(const std::vector<int> &ids) {
+  auto *out =
+      static_cast<int32_t *>(std::malloc((ids.size() + 1) * sizeof(int32_t)));
+  if (!out)
+    return failure("out of memory");
+  for (size_t i = 0; i != ids.size(); ++i)
+    out[i] = ids[i];
+  return {nullptr, nullptr, out, ids.size()};
+}
+
 /// Runs `body`, which returns a result; exceptions become errors.
 template <typename F> grok_tokenizer_result guarded(const F &body) {
   try {
@@ -56,13 +66,22 @@ grok_tokenizer_result encode(void *tokenizer, const char *text, size_t length) {
         std::string(text, length), &ids);
     if (!status.ok())
       return failure(status.ToString());
-    auto *out =
-        static_cast<int32_t *>(std::malloc((ids.size() + 1) * sizeof(int32_t)));
-    if (!out)
-      return failure("out of memory");
-    for (size_t i = 0; i != ids.size(); ++i)
-      out[i] = ids[i];
-    return {nullptr, nullptr, out, ids.size()};
+    return copyIds(ids);
+  });
+}
+
+grok_tokenizer_result stopIds(void *tokenizer) {
+  return guarded([&]() -> grok_tokenizer_result {
+    constexpr char kSeparator[] = "<|separator|>";
+    auto *processor = static_cast<SentencePieceProcessor *>(tokenizer);
+    std::vector<int> ids;
+    if (int end = processor->eos_id(); end >= 0)
+      ids.push_back(end);
+    // What is no piece has the unknown piece's id.
+    if (int id = processor->PieceToId(kSeparator);
+        processor->IdToPiece(id) == kSeparator)
+      ids.push_back(id);
+    return copyIds(ids);
   });
 }
 
@@ -97,7 +116,12 @@ void release(grok_tokenizer_result *result) {
 
 extern "C" __attribute__((visibility("default"))) const grok_tokenizer_plugin *
 grok_tokenizer_plugin_entry(void) {
-  static constexpr grok_tokenizer_plugin kPlugin = {
-      GROK_TOKENIZER_VERSION, openModel, closeModel, encode, decode, release};
+  static constexpr grok_tokenizer_plugin kPlugin = {GROK_TOKENIZER_VERSION,
+                                                    openModel,
+                                                    closeModel,
+                                                    encode,
+                                                    decode,
+                                                    stopIds,
+                                                    release};
   return &kPlugin;
 }

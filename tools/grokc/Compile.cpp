@@ -7,6 +7,7 @@
 #include "compiler/Config/TextFile.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/OutputFile.h"
 #include "tools/grokc/Commands.h"
 #include "tools/grokc/Flags.h"
@@ -99,12 +100,30 @@ absl::Status readPruning(const Arguments &args, CompileRequest &request) {
   return absl::OkStatus();
 }
 
-/// The directory of the config, if the checkpoint may lie there.
-std::string configDirectory(const std::string &config) {
+/// The directory itself, or that of the file.
+std::string directoryOf(const std::string &path) {
   std::error_code error;
-  return fs::is_directory(config, error)
-             ? config
-             : fs::path(config).parent_path().string();
+  return fs::is_directory(path, error) ? path
+                                       : fs::path(path).parent_path().string();
+}
+
+/// The tokenizer of a directory, unless there is one already.
+absl::Status findTokenizer(const std::string &directory,
+                           CompileRequest &request) {
+  if (!request.tokenizer.empty())
+    return absl::OkStatus();
+  for (const char *name : {kSentencePieceFile, kBytePairFile}) {
+    fs::path file = fs::path(directory) / name;
+    std::error_code error;
+    if (!fs::is_regular_file(file, error))
+      continue;
+    if (!request.tokenizer.empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.string(), ": found beside ", request.tokenizer,
+                       ", expected one tokenizer; move the other one away"));
+    request.tokenizer = file.string();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status readWeights(const Arguments &args, CompileRequest &request) {
@@ -118,19 +137,16 @@ absl::Status readWeights(const Arguments &args, CompileRequest &request) {
     else
       return absl::InvalidArgumentError(absl::StrCat(
           "--weights: not given and --config is the file ", args.config,
-          ", expected a directory, none or synthetic:SEED"));
+          ", expected a checkpoint, none or synthetic:SEED"));
   }
   absl::StatusOr<WeightsRecipe> recipe = flagWeights(text, request.checkpoint);
   if (!recipe.ok())
     return recipe.status();
   request.weights = *recipe;
-  for (const std::string &directory :
-       {request.checkpoint, configDirectory(args.config)}) {
-    fs::path file = fs::path(directory) / "tokenizer.model";
-    std::error_code error;
-    if (request.tokenizer.empty() && fs::is_regular_file(file, error))
-      request.tokenizer = file.string();
-  }
+  for (const std::string &path : {request.checkpoint, args.config})
+    if (absl::Status status = findTokenizer(directoryOf(path), request);
+        !status.ok())
+      return status;
   return absl::OkStatus();
 }
 
@@ -209,7 +225,7 @@ Action addCompile(CLI::App &app) {
          "config.json, or the directory that holds it");
   option("--target", args->target, "NAME|FILE",
          "the part to compile for; an error without it lists them");
-  option("--weights", args->weights, "DIR|none|synthetic:SEED",
+  option("--weights", args->weights, "DIR|FILE.gguf|none|synthetic:SEED",
          "the checkpoint (default: the --config directory)");
   option("-o", args->output, "OUT.grok",
          "the bundle to write; for other --emit a text file");

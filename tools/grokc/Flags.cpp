@@ -45,7 +45,7 @@ absl::StatusOr<Target> flagTarget(const std::string &text) {
 absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
                                           std::string &directory) {
   WeightsRecipe recipe;
-  constexpr std::string_view kSynthetic = "synthetic:";
+  constexpr std::string_view kSynthetic = "synthetic:", kGguf = ".gguf";
   if (text == "none")
     return recipe;
   if (text.compare(0, kSynthetic.size(), kSynthetic) == 0) {
@@ -57,9 +57,14 @@ absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
     return recipe;
   }
   std::error_code error;
-  if (!std::filesystem::is_directory(text, error))
+  bool gguf =
+      text.size() > kGguf.size() &&
+      text.compare(text.size() - kGguf.size(), kGguf.size(), kGguf) == 0;
+  if (!std::filesystem::is_directory(text, error) &&
+      !(gguf && std::filesystem::is_regular_file(text, error)))
     return badFlag("--weights", text,
-                   "a directory that is there, none or synthetic:SEED");
+                   "a directory or a .gguf file that is there, none or "
+                   "synthetic:SEED");
   recipe.kind = WeightsRecipe::Kind::kBlob;
   directory = text;
   return recipe;

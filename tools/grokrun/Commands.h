@@ -17,6 +17,7 @@ Action addGenerate(CLI::App &app);
 Action addLogits(CLI::App &app);
 Action addEval(CLI::App &app);
 Action addBench(CLI::App &app);
+Action addCheck(CLI::App &app);
 Action addVerify(CLI::App &app);
 Action addPack(CLI::App &app);
 Action addProbe(CLI::App &app);

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/api/Device.h"
 #include "runtime/bundle/Bundle.h"
-#include "runtime/bundle/Temporaries.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "tools/cli/Numbers.h"
 #include "tools/cli/Records.h"
@@ -69,12 +68,15 @@ absl::Status packCommand(const std::string &path, const std::string &weights) {
       return opened.status();
     source = std::move(*opened);
   }
-  for (const std::string &message : findLeftovers(path))
-    std::cerr << "warning: " << message << "\n";
   Progress progress("pack");
-  return packBundle(path, *source, recipe, [&](uint64_t done, uint64_t total) {
+  WriteHooks hooks;
+  hooks.progress = [&](uint64_t done, uint64_t total) {
     progress.update(done, total);
-  });
+  };
+  hooks.report = [](bool warning, const std::string &message) {
+    std::cerr << (warning ? "warning: " : "remark: ") << message << "\n";
+  };
+  return packBundle(path, *source, recipe, hooks);
 }
 
 absl::Status probeCommand(const std::string &device) {
@@ -102,8 +104,9 @@ Action addPack(CLI::App &app) {
       "pack", "Fill in the weights of a bundle without them");
   addBundle(*command, *path);
   command
-      ->add_option("--weights", *weights,
-                   "Checkpoint directory, or synthetic:SEED")
+      ->add_option(
+          "--weights", *weights,
+          "Checkpoint (a directory or a .gguf file), or synthetic:SEED")
       ->type_name("W")
       ->required();
   return [path, weights] { return packCommand(*path, *weights); };

@@ -1,15 +1,21 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <span>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "runtime/tokenizer/Utf8.h"
 #include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
+#include "tools/grokrun/Continuation.h"
 #include "tools/grokrun/Ids.h"
 #include "tools/grokrun/Session.h"
+#include "tools/grokrun/TextStream.h"
 #include "tools/grokrun/Tokenizer.h"
 
 namespace grok::grokrun {
@@ -17,17 +23,22 @@ namespace {
 
 struct Arguments {
   std::string bundle, prompt, ids, device = "auto";
+  Chat chat;
   uint32_t count = 64;
   float temperature = 0;
   uint64_t seed = 0;
-  bool ignoreEos = false, json = false;
+  bool ignoreEos = false, json = false, stream = false;
   bool promptGiven = false, idsGiven = false;
+
+  bool isChat() const { return !chat.turns.empty(); }
+  bool isText() const { return promptGiven || isChat(); }
 };
 
-/// The prompt's ids, and the tokenizer if there is one. Only --prompt needs it.
+/// The prompt's ids, and the tokenizer if there is one. Only text needs it.
 struct Prompt {
   std::vector<int32_t> ids;
   std::unique_ptr<Tokenizer> tokenizer;
+  size_t hidden = 0; // ids that are not shown: a conversation so far
 };
 
 absl::StatusOr<Prompt> readPrompt(const Arguments &args, const Bundle &bundle) {
@@ -36,29 +47,45 @@ absl::StatusOr<Prompt> readPrompt(const Arguments &args, const Bundle &bundle) {
       Tokenizer::open(bundle);
   if (tokenizer.ok())
     prompt.tokenizer = std::move(*tokenizer);
-  if (!args.promptGiven) {
-    absl::StatusOr<std::vector<int32_t>> ids = readIds(args.ids);
-    if (!ids.ok())
-      return ids.status();
-    prompt.ids = std::move(*ids);
-    return prompt;
-  }
-  if (!tokenizer.ok())
+  else if (args.isText())
     return tokenizer.status();
   absl::StatusOr<std::vector<int32_t>> ids =
-      prompt.tokenizer->encode(args.prompt);
+      args.isChat()      ? prompt.tokenizer->encodeChat(args.chat)
+      : args.promptGiven ? prompt.tokenizer->encode(args.prompt)
+                         : readIds(args.ids);
   if (!ids.ok())
     return ids.status();
   prompt.ids = std::move(*ids);
+  prompt.hidden = args.isChat() ? prompt.ids.size() : 0;
   return prompt;
 }
 
-/// Prompt and continuation as text, or nothing without a tokenizer.
+/// The config's end id; with text also those that the tokenizer's file names.
+absl::StatusOr<std::vector<int32_t>>
+stopIdsOf(const Arguments &args, const Prompt &prompt, const Bundle &bundle) {
+  std::vector<int32_t> ids;
+  if (args.ignoreEos)
+    return ids;
+  if (bundle.model().eosId >= 0)
+    ids.push_back(int32_t(bundle.model().eosId));
+  if (!args.isText())
+    return ids;
+  absl::StatusOr<std::vector<int32_t>> named = prompt.tokenizer->stopIds();
+  if (!named.ok())
+    return named.status();
+  for (int32_t id : *named)
+    if (std::ranges::find(ids, id) == ids.end())
+      ids.push_back(id);
+  return ids;
+}
+
+/// What is shown of prompt and new ids; nothing without a tokenizer.
 absl::StatusOr<std::optional<std::string>>
-wholeText(const Prompt &prompt, const std::vector<int32_t> &newIds) {
+shownText(const Prompt &prompt, std::span<const int32_t> newIds) {
   if (!prompt.tokenizer)
     return std::optional<std::string>();
-  std::vector<int32_t> all = prompt.ids;
+  std::vector<int32_t> all(prompt.ids.begin() + ptrdiff_t(prompt.hidden),
+                           prompt.ids.end());
   all.insert(all.end(), newIds.begin(), newIds.end());
   absl::StatusOr<std::string> text = prompt.tokenizer->decode(all);
   if (!text.ok())
@@ -66,32 +93,91 @@ wholeText(const Prompt &prompt, const std::vector<int32_t> &newIds) {
   return std::optional<std::string>(std::move(*text));
 }
 
-void printJson(const Prompt &prompt, const std::vector<int32_t> &ids,
-               const std::optional<std::string> &text, const Session &session,
-               double seconds) {
+void printJson(const Prompt &prompt, const Continuation &made,
+               const std::optional<std::string> &text, const Session &session) {
   using Json = nlohmann::ordered_json;
   Json out;
   out["prompt_ids"] = prompt.ids;
-  out["ids"] = ids;
-  out["text"] = text ? Json(*text) : Json();
+  out["ids"] = made.ids;
+  out["text"] = text ? Json(replaceInvalid(*text)) : Json();
   out["device"] = session.executor->deviceName();
   out["timings"] = {
       {"load_seconds", session.loadSeconds},
-      {"run_seconds", seconds},
+      {"run_seconds", made.seconds},
       {"positions_per_second",
-       double(prompt.ids.size() + ids.size() - !ids.empty()) / seconds}};
+       double(prompt.ids.size() + made.ids.size() - !made.ids.empty()) /
+           made.seconds}};
   std::cout << out.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
 absl::Status checkArguments(const Arguments &args) {
-  if (args.promptGiven == args.idsGiven)
+  int given = args.promptGiven + args.idsGiven + args.isChat();
+  if (given != 1)
     return absl::InvalidArgumentError(
-        args.idsGiven ? "found both --prompt and --ids, expected one"
-                      : "found neither --prompt nor --ids, expected one");
+        given ? "found more than one of --prompt, --ids and --chat, expected "
+                "one"
+              : "found none of --prompt, --ids and --chat, expected one");
   if (args.promptGiven && args.prompt.empty())
     return absl::InvalidArgumentError(
         "--prompt: found '', expected a text of one character or more");
+  if (args.isChat() && args.chat.turns.size() % 2 == 0)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--chat: found ", args.chat.turns.size(),
+        " turns, expected an odd number: the user has the first word and the "
+        "last"));
+  if (!args.chat.system.empty() && !args.isChat())
+    return absl::InvalidArgumentError(
+        "--system: found it without --chat, expected a conversation");
+  if (args.stream && (args.json || args.idsGiven))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--stream: found ", args.json ? "--json" : "--ids",
+                     " beside it, expected text to print as it comes"));
   return absl::OkStatus();
+}
+
+absl::StatusOr<Continuation> run(const Arguments &args, const Prompt &prompt,
+                                 Session &session) {
+  ContinueOptions options;
+  absl::StatusOr<std::vector<int32_t>> stop =
+      stopIdsOf(args, prompt, *session.bundle);
+  if (!stop.ok())
+    return stop.status();
+  options.count = args.count;
+  options.stopIds = *std::move(stop);
+  options.temperature = args.temperature;
+  options.seed = args.seed;
+  TextStream stream(std::cout);
+  // A separator has a text in some files: what ends the text is not shown.
+  auto textOf = [&](const std::vector<int32_t> &ids, bool stopped) {
+    return shownText(prompt, std::span(ids).first(ids.size() - stopped));
+  };
+  if (args.stream)
+    options.onIds = [&](const std::vector<int32_t> &ids) -> absl::Status {
+      bool stopped =
+          !ids.empty() && std::ranges::find(options.stopIds, ids.back()) !=
+                              options.stopIds.end();
+      absl::StatusOr<std::optional<std::string>> text = textOf(ids, stopped);
+      if (text.ok() && *text)
+        stream.update(**text);
+      return text.status();
+    };
+  absl::StatusOr<Continuation> made = continueIds(
+      *session.executor, session.bundle->model(), prompt.ids, options);
+  if (!made.ok())
+    return made;
+  absl::StatusOr<std::optional<std::string>> text =
+      textOf(made->ids, made->stopped);
+  if (!text.ok())
+    return text.status();
+  if (args.json)
+    printJson(prompt, *made, *text, session);
+  else if (*text && args.isText())
+    stream.finish(**text);
+  else
+    std::cout << joinIds(made->ids);
+  if (!args.json)
+    std::cout << "\n";
+  return made;
 }
 
 absl::Status generateCommand(const Arguments &args) {
@@ -103,25 +189,12 @@ absl::Status generateCommand(const Arguments &args) {
   absl::StatusOr<Prompt> prompt = readPrompt(args, *session->bundle);
   if (!prompt.ok())
     return prompt.status();
-  BatchRequest request;
-  request.rows = {{prompt->ids, 0, args.count}};
-  request.eosId = args.ignoreEos ? -1 : session->bundle->model().eosId;
-  request.temperature = args.temperature;
-  request.seed = args.seed;
-  absl::StatusOr<BatchResult> result = session->executor->run(request);
-  if (!result.ok())
-    return result.status();
-  const std::vector<int32_t> &ids = result->newIds[0];
-  absl::StatusOr<std::optional<std::string>> text = wholeText(*prompt, ids);
-  if (!text.ok())
-    return text.status();
-  if (args.json)
-    printJson(*prompt, ids, *text, *session, result->seconds);
-  else
-    std::cout << (*text && args.promptGiven ? **text : joinIds(ids)) << "\n";
+  absl::StatusOr<Continuation> made = run(args, *prompt, *session);
+  if (!made.ok())
+    return made.status();
   if (isatty(STDERR_FILENO))
-    std::fprintf(stderr, "%zu ids in %.3f s on %s\n", ids.size(),
-                 result->seconds, session->executor->deviceName().c_str());
+    std::fprintf(stderr, "%zu ids in %.3f s on %s\n", made->ids.size(),
+                 made->seconds, session->executor->deviceName().c_str());
   return absl::OkStatus();
 }
 
@@ -140,6 +213,16 @@ Action addGenerate(CLI::App &app) {
           ->add_option("--ids", args->ids,
                        "Token ids to continue: 1,2,3 or a file")
           ->type_name("IDS");
+  command
+      ->add_option("--chat", args->chat.turns,
+                   "A message to answer; again for what follows in turn")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--system", args->chat.system,
+                   "What the conversation begins with")
+      ->type_name("TEXT");
   cli::addDecimal(*command, "-n", args->count, "Ids to generate at most")
       ->type_name("N");
   addDevice(*command, args->device);
@@ -149,7 +232,9 @@ Action addGenerate(CLI::App &app) {
   cli::addDecimal(*command, "--seed", args->seed, "Seed of the sampling noise")
       ->type_name("S");
   command->add_flag("--ignore-eos", args->ignoreEos,
-                    "Don't stop after the end id");
+                    "Don't stop after an end or separator id");
+  command->add_flag("--stream", args->stream,
+                    "Print text as it comes, character by character");
   command->add_flag("--json", args->json,
                     "Print prompt_ids, ids, text, device and timings");
   return [args, prompt, ids] {

@@ -21,6 +21,7 @@ int run(int argc, char **argv) {
                              {"eval", addEval(app)},
                              {"bench", addBench(app)},
                              {"verify", addVerify(app)},
+                             {"check", addCheck(app)},
                              {"pack", addPack(app)},
                              {"probe", addProbe(app)},
                              {"replay", addReplay(app)}});

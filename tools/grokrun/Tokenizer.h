@@ -1,5 +1,4 @@
-// Text through the tokenizer plugin, a shared object that is opened only when
-// text is asked for.
+// A bundle's tokenizer: text to ids and back.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +8,40 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/bundle/Bundle.h"
-#include "runtime/tokenizer/Plugin.h"
 
 namespace grok::grokrun {
 
+/// A conversation: what the user says first, what the assistant answered, and
+/// so on; the user has the last word.
+struct Chat {
+  std::string system; // empty: none
+  std::vector<std::string> turns;
+};
+
 class Tokenizer {
 public:
-  /// The bundle's tokenizer, through the plugin that GROK_TOKENIZER_PLUGIN
-  /// names, else libgroktok_sentencepiece.so beside the program or in ../lib.
-  /// NotFound if the bundle has no tokenizer; Unavailable if there is no
-  /// plugin that can be opened.
+  /// NotFound if the bundle has no tokenizer.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> open(const Bundle &bundle);
-  ~Tokenizer();
-  Tokenizer(const Tokenizer &) = delete;
+  virtual ~Tokenizer() = default;
 
-  absl::StatusOr<std::vector<int32_t>> encode(const std::string &text) const;
-  absl::StatusOr<std::string> decode(const std::vector<int32_t> &ids) const;
-
-private:
-  Tokenizer() = default;
-  void *library_ = nullptr;
-  const grok_tokenizer_plugin *plugin_ = nullptr;
-  void *tokenizer_ = nullptr;
+  virtual absl::StatusOr<std::vector<int32_t>>
+  encode(const std::string &text) const = 0;
+  /// The conversation in the model's form, up to where the answer begins.
+  virtual absl::StatusOr<std::vector<int32_t>>
+  encodeChat(const Chat &chat) const = 0;
+  /// Any bytes: a token may be a part of a character.
+  virtual absl::StatusOr<std::string>
+  decode(const std::vector<int32_t> &ids) const = 0;
+  /// The ids after which a text ends: the end's and the separator's.
+  virtual absl::StatusOr<std::vector<int32_t>> stopIds() const = 0;
 };
+
+/// tokenizer.model, through the plugin that GROK_TOKENIZER_PLUGIN names, else
+/// libgroktok_sentencepiece.so beside the program or in ../lib. Unavailable if
+/// there is no plugin that can be opened.
+absl::StatusOr<std::unique_ptr<Tokenizer>>
+openSentencePiece(const Bundle &bundle);
+/// tokenizer.tok.json, Grok-2's.
+absl::StatusOr<std::unique_ptr<Tokenizer>> openBytePairs(const Bundle &bundle);
 
 } // namespace grok::grokrun

@@ -75,9 +75,9 @@ TEST_F(SingleFile, ShardsWithoutIndex) {
 }
 
 TEST_F(SingleFile, OtherContainers) {
-  dir.write("pytorch_model.bin", "PK");
+  dir.write("consolidated.00.pth", "PK");
   EXPECT_TRUE(fails(openStatus(dir.path(), model),
-                    {"'pytorch_model.bin'", "convert them to safetensors"}));
+                    {"found no weight file", "name one of PyTorch's files"}));
 }
 
 TEST_F(SingleFile, FileIsADirectory) {

@@ -1,0 +1,30 @@
+// The blob of a bundle that is being written: packed from its source, or the
+// rest of it where an earlier run was killed.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/bundle/Bundle.h"
+
+namespace grok {
+
+class BlobWriter {
+public:
+  /// `directory`: where the files of the bundle are put together.
+  BlobWriter(const ModelConfig &model, const PlanTables &plan,
+             TensorSource &weights, std::string directory);
+
+  /// `key`: of everything that the blob follows from; empty: a later run cannot
+  /// go on with this one. `packed`: parts that an earlier run has packed.
+  absl::StatusOr<FileRecord> write(const std::string &key, uint64_t packed,
+                                   const WriteHooks &hooks);
+
+private:
+  const ModelConfig &model_;
+  const PlanTables &plan_;
+  TensorSource &weights_;
+  std::string directory_;
+};
+
+} // namespace grok

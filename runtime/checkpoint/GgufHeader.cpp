@@ -1,0 +1,348 @@
+#include "runtime/checkpoint/GgufHeader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/checkpoint/Messages.h"
+
+namespace grok {
+namespace {
+
+constexpr uint32_t kVersion = 3, kSameLayout = 2;
+constexpr uint64_t kMaxKey = 65535, kMaxName = 64, kMaxRank = 4;
+constexpr uint64_t kMaxText = uint64_t(16) << 20;
+constexpr uint64_t kMaxKeys = 65536, kMaxTensors = uint64_t(1) << 18;
+constexpr uint64_t kDefaultAlignment = 32;
+
+enum ValueType : uint32_t {
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64,
+};
+
+/// Bytes of a number of this type; 0 for what is none.
+unsigned numberBytes(uint32_t type) {
+  switch (type) {
+  case kU8:
+  case kI8:
+  case kBool:
+    return 1;
+  case kU16:
+  case kI16:
+    return 2;
+  case kU32:
+  case kI32:
+  case kF32:
+    return 4;
+  case kU64:
+  case kI64:
+  case kF64:
+    return 8;
+  default:
+    return 0;
+  }
+}
+
+struct TensorType {
+  uint32_t id;
+  ElementType type;
+  StoredTensor::Coding coding;
+};
+constexpr TensorType kTypes[] = {
+    {0, ElementType::kF32, StoredTensor::Coding::kPlain},
+    {1, ElementType::kF16, StoredTensor::Coding::kPlain},
+    {8, ElementType::kI8, StoredTensor::Coding::kBlocks},
+    {30, ElementType::kBF16, StoredTensor::Coding::kPlain},
+};
+
+template <typename T> double as(std::span<const uint8_t> bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return double(value);
+}
+double toNumber(uint32_t type, std::span<const uint8_t> bytes) {
+  switch (type) {
+  case kI8:
+    return as<int8_t>(bytes);
+  case kU16:
+    return as<uint16_t>(bytes);
+  case kI16:
+    return as<int16_t>(bytes);
+  case kU32:
+    return as<uint32_t>(bytes);
+  case kI32:
+    return as<int32_t>(bytes);
+  case kF32:
+    return as<float>(bytes);
+  case kU64:
+    return as<uint64_t>(bytes);
+  case kI64:
+    return as<int64_t>(bytes);
+  case kF64:
+    return as<double>(bytes);
+  default:
+    return as<uint8_t>(bytes);
+  }
+}
+
+class GgufReader {
+public:
+  GgufReader(std::span<const uint8_t> file, const std::string &path)
+      : file_(file), path_(path) {}
+
+  absl::StatusOr<GgufHeader> read() {
+    readStart();
+    for (uint64_t i = 0; i < keys_ && ok(); ++i)
+      readPair();
+    if (ok())
+      readAlignment();
+    for (uint64_t i = 0; i < tensors_ && ok(); ++i)
+      readTensor();
+    if (ok())
+      placeTensors();
+    if (!ok())
+      return status_;
+    header_.architecture = header_.texts["general.architecture"];
+    return std::move(header_);
+  }
+
+private:
+  bool ok() const { return status_.ok(); }
+  void fail(const std::string &where, const std::string &what) {
+    if (ok())
+      status_ = absl::InvalidArgumentError(
+          absl::StrCat(path_, ": ", where, where.empty() ? "" : ": ", what));
+  }
+  void damaged(const std::string &where, const std::string &what) {
+    fail(where, absl::StrCat(what, "; the file is damaged: download or convert "
+                                   "it again"));
+  }
+
+  std::span<const uint8_t> take(const std::string &where, uint64_t bytes) {
+    if (bytes > file_.size() - at_) {
+      damaged(where, absl::StrCat("found ", file_.size() - at_,
+                                  " bytes to the end, expected ", bytes,
+                                  " (truncated)"));
+      return {};
+    }
+    auto out = file_.subspan(at_, bytes);
+    at_ += bytes;
+    return out;
+  }
+  template <typename T> T number(const std::string &where) {
+    T value = 0;
+    auto from = take(where, sizeof value);
+    if (ok())
+      std::memcpy(&value, from.data(), sizeof value);
+    return value;
+  }
+  std::string text(const std::string &where, uint64_t most) {
+    uint64_t bytes = number<uint64_t>(where);
+    if (ok() && bytes > most)
+      damaged(where, absl::StrCat("found a text of ", bytes,
+                                  " bytes, expected at most ", most));
+    if (!ok())
+      return "";
+    auto from = take(where, bytes);
+    return {from.begin(), from.end()};
+  }
+
+  void readStart() {
+    auto magic = take("", 4);
+    if (!ok() || std::memcmp(magic.data(), "GGUF", 4) != 0) {
+      status_ = absl::OkStatus();
+      return fail("", "found other first bytes than 'GGUF', expected a GGUF "
+                      "file; download it again");
+    }
+    uint32_t version = number<uint32_t>("version");
+    if (ok() && version != kVersion && version != kSameLayout)
+      return fail("version", absl::StrCat("found ", version, ", expected ",
+                                          kSameLayout, " or ", kVersion,
+                                          "; convert the checkpoint again"));
+    tensors_ = number<uint64_t>("tensor count");
+    keys_ = number<uint64_t>("key count");
+    if (ok() && (tensors_ > kMaxTensors || keys_ > kMaxKeys))
+      damaged("counts", absl::StrCat("found ", tensors_, " tensors and ", keys_,
+                                     " keys, expected at most ", kMaxTensors,
+                                     " and ", kMaxKeys));
+  }
+
+  void readPair() {
+    std::string key = text("metadata", kMaxKey);
+    std::string where = absl::StrCat("key ", inQuotes(key));
+    uint32_t type = number<uint32_t>(where);
+    if (!ok())
+      return;
+    if (header_.numbers.count(key) || header_.texts.count(key) ||
+        std::ranges::find(arrays_, key) != arrays_.end())
+      return damaged(where, "found a second time, expected it once");
+    if (key == "general.alignment" && type != kU32)
+      return damaged(where, absl::StrCat("found type ", type, ", expected ",
+                                         uint32_t(kU32), " (uint32)"));
+    if (type == kString) {
+      header_.texts[key] = text(where, kMaxText);
+    } else if (type == kArray) {
+      arrays_.push_back(key);
+      skipArray(where);
+    } else if (unsigned bytes = numberBytes(type)) {
+      auto from = take(where, bytes);
+      if (ok() && type == kBool && from[0] > 1)
+        return damaged(where, absl::StrCat("found the flag ", from[0],
+                                           ", expected 0 or 1"));
+      if (ok())
+        header_.numbers[key] = toNumber(type, from);
+    } else {
+      damaged(where, absl::StrCat("found type ", type, ", expected 0 to 12"));
+    }
+  }
+
+  /// Vocabularies and the like: nothing of the weights.
+  void skipArray(const std::string &where) {
+    uint32_t type = number<uint32_t>(where);
+    uint64_t count = number<uint64_t>(where);
+    if (!ok())
+      return;
+    if (type == kString) {
+      if (count > (file_.size() - at_) / sizeof(uint64_t))
+        return damaged(where, absl::StrCat("found ", count,
+                                           " texts, expected at most what the "
+                                           "file holds"));
+      for (uint64_t i = 0; i < count && ok(); ++i)
+        text(where, kMaxText);
+      return;
+    }
+    unsigned bytes = numberBytes(type);
+    if (bytes == 0)
+      return damaged(where, absl::StrCat("found an array of type ", type,
+                                         ", expected numbers or texts"));
+    if (count > (file_.size() - at_) / bytes)
+      return damaged(where, absl::StrCat("found ", count,
+                                         " elements, expected at most what the "
+                                         "file holds"));
+    take(where, count * bytes);
+  }
+
+  void readAlignment() {
+    auto it = header_.numbers.find("general.alignment");
+    if (it == header_.numbers.end())
+      return;
+    alignment_ = uint64_t(it->second);
+    if (alignment_ == 0 || alignment_ % 8 != 0)
+      damaged("key 'general.alignment'",
+              absl::StrCat("found ", alignment_,
+                           ", expected a multiple of 8 that is not 0"));
+  }
+
+  /// Bytes of a tensor; nullopt if they don't fit 64 bits or blocks don't fit
+  /// a row.
+  static std::optional<uint64_t> bytesOf(const GgufTensor &tensor) {
+    uint64_t elements = 1;
+    for (uint64_t size : tensor.shape)
+      if (__builtin_mul_overflow(elements, size, &elements))
+        return std::nullopt;
+    bool blocks = tensor.coding == StoredTensor::Coding::kBlocks;
+    if (blocks &&
+        (tensor.shape.empty() || tensor.shape.back() % kBlockElements != 0))
+      return std::nullopt;
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(
+            blocks ? elements / kBlockElements : elements,
+            blocks ? kBlockBytes : elementBits(tensor.type) / 8, &bytes))
+      return std::nullopt;
+    return bytes;
+  }
+
+  void readTensor() {
+    GgufTensor tensor;
+    tensor.name = text("tensor infos", kMaxName);
+    std::string where = absl::StrCat("tensor ", inQuotes(tensor.name));
+    uint32_t rank = number<uint32_t>(where);
+    if (ok() && rank > kMaxRank)
+      return damaged(where,
+                     absl::StrCat("found ", rank,
+                                  " dimensions, expected at most ", kMaxRank));
+    for (uint32_t i = 0; i < rank && ok(); ++i)
+      tensor.shape.insert(tensor.shape.begin(), number<uint64_t>(where));
+    uint32_t type = number<uint32_t>(where);
+    tensor.begin = number<uint64_t>(where);
+    if (!ok())
+      return;
+    auto known = std::ranges::find(kTypes, type, &TensorType::id);
+    if (known == std::end(kTypes))
+      return fail(where, absl::StrCat("found GGUF type ", type,
+                                      ", expected 0 (F32), 1 (F16), 8 (Q8_0) "
+                                      "or 30 (BF16); convert the checkpoint "
+                                      "to one of them"));
+    tensor.type = known->type;
+    tensor.coding = known->coding;
+    std::optional<uint64_t> bytes = bytesOf(tensor);
+    if (!bytes)
+      return damaged(where,
+                     absl::StrCat("found shape ", shapeText(tensor.shape),
+                                  ", expected a size that fits 64 bits "
+                                  "and, for Q8_0, rows of a multiple "
+                                  "of ",
+                                  kBlockElements));
+    if (tensor.begin % alignment_ != 0 ||
+        __builtin_add_overflow(tensor.begin, *bytes, &tensor.end))
+      return damaged(where, absl::StrCat("found offset ", tensor.begin,
+                                         ", expected a multiple of ",
+                                         alignment_, " inside the file"));
+    header_.tensors.push_back(std::move(tensor));
+  }
+
+  /// Offsets count from the first aligned byte after the infos.
+  void placeTensors() {
+    uint64_t data = 0;
+    if (__builtin_add_overflow(at_, alignment_ - 1, &data))
+      return damaged("key 'general.alignment'", "found too large a number");
+    data -= data % alignment_;
+    uint64_t room = file_.size() - std::min<uint64_t>(data, file_.size());
+    std::ranges::sort(header_.tensors, {}, &GgufTensor::begin);
+    const GgufTensor *before = nullptr;
+    for (GgufTensor &tensor : header_.tensors) {
+      std::string where = absl::StrCat("tensor ", inQuotes(tensor.name));
+      if (tensor.end > room)
+        return damaged(where, absl::StrCat("found ", room,
+                                           " bytes after the header, expected ",
+                                           tensor.end, " (truncated)"));
+      if (before && tensor.begin + data < before->end)
+        return damaged(where,
+                       absl::StrCat("found it inside ", inQuotes(before->name),
+                                    ", expected tensors that lie "
+                                    "apart"));
+      tensor.begin += data;
+      tensor.end += data;
+      before = &tensor;
+    }
+  }
+
+  std::span<const uint8_t> file_;
+  const std::string &path_;
+  uint64_t at_ = 0, tensors_ = 0, keys_ = 0, alignment_ = kDefaultAlignment;
+  std::vector<std::string> arrays_; // keys of arrays
+  GgufHeader header_;
+  absl::Status status_;
+};
+
+} // namespace
+
+absl::StatusOr<GgufHeader> parseGguf(std::span<const uint8_t> file,
+                                     const std::string &path) {
+  return GgufReader(file, path).read();
+}
+
+} // namespace grok

@@ -1,0 +1,15 @@
+// What a GGUF file says of the model beside its weights.
+#pragma once
+
+#include "absl/status/status.h"
+#include "runtime/bundle/ModelConfig.h"
+#include "runtime/checkpoint/FileSet.h"
+
+namespace grok {
+
+/// InvalidArgument, with the key and both values, where the file's metadata
+/// contradicts the config. Keys that are absent say nothing: readers disagree
+/// on what they mean then.
+absl::Status checkNumbers(const FileSet &set, const ModelConfig &model);
+
+} // namespace grok

@@ -1,0 +1,189 @@
+#include "runtime/checkpoint/RowReader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "runtime/bundle/Half.h"
+
+namespace grok {
+namespace {
+
+bool isVector(const StoredTensor &tensor) { return tensor.shape.size() == 1; }
+
+uint64_t columnStride(const StoredTensor &tensor) {
+  return tensor.strides.empty() ? 1 : tensor.strides.back();
+}
+
+/// Halves at any address.
+void decodeHalves(DType type, const uint8_t *in, std::span<float> out) {
+  std::array<uint16_t, 512> aligned;
+  for (size_t done = 0; done < out.size();) {
+    size_t step = std::min(aligned.size(), out.size() - done);
+    std::memcpy(aligned.data(), in + done * 2, step * 2);
+    halfToFloat(type, std::span(aligned.data(), step), out.data() + done);
+    done += step;
+  }
+}
+
+void decodePlain(ElementType type, const uint8_t *in, std::span<float> out) {
+  if (type == ElementType::kF32)
+    std::memcpy(out.data(), in, out.size_bytes());
+  else
+    decodeHalves(type == ElementType::kF16 ? DType::kF16 : DType::kBF16, in,
+                 out);
+}
+
+uint16_t load16(const uint8_t *in) {
+  uint16_t value;
+  std::memcpy(&value, in, sizeof value);
+  return value;
+}
+
+/// An int8 times a f16 or bf16 has at most 18 significant bits: exact.
+void scale(const uint8_t *in, float factor, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = float(int8_t(in[i])) * factor;
+}
+
+void decodeBlocks(const uint8_t *in, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); i += kBlockElements, in += kBlockBytes)
+    scale(in + 2, f16ToFloat(load16(in)), out.subspan(i, kBlockElements));
+}
+
+constexpr uint64_t kSquare = 64;
+
+/// Of a matrix of the file, `count` columns of at most kSquare rows: they
+/// become rows of `out`. In squares that are copied together first: rows that
+/// are a power of two apart drive each other out of the cache.
+template <typename T>
+void transpose(const uint8_t *in, uint64_t inStride, uint64_t rows,
+               uint64_t count, uint8_t *out, uint64_t outStride) {
+  T from[kSquare][kSquare], to[kSquare][kSquare];
+  for (uint64_t begin = 0; begin < count; begin += kSquare) {
+    uint64_t width = std::min(count - begin, kSquare);
+    for (uint64_t r = 0; r < rows; ++r)
+      std::memcpy(from[r], in + (r * inStride + begin) * sizeof(T),
+                  width * sizeof(T));
+    for (uint64_t c = 0; c < width; ++c)
+      for (uint64_t r = 0; r < rows; ++r)
+        to[c][r] = from[r][c];
+    for (uint64_t c = 0; c < width; ++c)
+      std::memcpy(out + (begin + c) * outStride * sizeof(T), to[c],
+                  rows * sizeof(T));
+  }
+}
+
+} // namespace
+
+const uint8_t *RowReader::touch(uint32_t file, uint64_t offset,
+                                uint64_t bytes) {
+  bool continues = file == lastFile_ && offset == lastEnd_;
+  touched_ += bytes + (continues ? 0 : kFaultBytes);
+  lastFile_ = file;
+  lastEnd_ = offset + bytes;
+  if (touched_ > kWindowBytes) {
+    touched_ = 0;
+    for (const MappedFile &mapped : files_)
+      mapped.evict();
+  }
+  return files_[file].bytes().data() + offset;
+}
+
+const RowReader::Band &RowReader::bandOf(const StoredTensor &tensor,
+                                         uint64_t row) {
+  const StoredTensor::Part &part = tensor.parts[0];
+  auto it = std::ranges::find_if(bands_, [&](const Band &band) {
+    return band.part == part && band.shape == tensor.shape &&
+           band.strides == tensor.strides && row - band.first < band.count;
+  });
+  if (it != bands_.end()) {
+    bands_.splice(bands_.begin(), bands_, it);
+    return bands_.front();
+  }
+  uint64_t element = elementBits(tensor.type) / 8;
+  bool vector = isVector(tensor);
+  uint64_t rows = vector ? 1 : tensor.shape[0], columns = tensor.shape.back();
+  uint64_t rowStride = vector ? 0 : tensor.strides[0];
+  // Only where rows lie side by side do several at once help.
+  uint64_t most = rowStride == 1
+                      ? std::max<uint64_t>(1, kBandBytes / (columns * element))
+                      : 1;
+  Band band{part, tensor.shape, tensor.strides, row / most * most, 0, {}};
+  band.count = std::min(most, rows - band.first);
+  band.bytes.resize(band.count * columns * element);
+  bandsBytes_ += band.bytes.size();
+  while (bandsBytes_ > kBandsBytes && !bands_.empty()) {
+    bandsBytes_ -= bands_.back().bytes.size();
+    bands_.pop_back();
+  }
+  auto turn = element == 1   ? transpose<uint8_t>
+              : element == 2 ? transpose<uint16_t>
+                             : transpose<uint32_t>;
+  uint64_t stride = columnStride(tensor);
+  for (uint64_t c = 0; c < columns; c += kSquare) {
+    uint64_t step = std::min(kSquare, columns - c);
+    uint64_t start = (band.first * rowStride + c * stride) * element;
+    uint64_t bytes = ((step - 1) * stride + band.count) * element;
+    turn(touch(part.file, part.offset + start, bytes), stride, step, band.count,
+         band.bytes.data() + c * element, columns);
+  }
+  bands_.push_front(std::move(band));
+  return bands_.front();
+}
+
+std::span<const uint8_t> RowReader::rowBytes(const StoredTensor &tensor,
+                                             uint64_t row, uint64_t columns) {
+  uint64_t bytes = storedBytes(tensor, columns), parts = tensor.parts.size();
+  if (columnStride(tensor) != 1) {
+    const Band &band = bandOf(tensor, row);
+    return {band.bytes.data() + (row - band.first) * bytes, bytes};
+  }
+  if (parts > 1 && tensor.splitDimension == 1) {
+    uint64_t width = bytes / parts;
+    row_.resize(bytes);
+    for (size_t i = 0; i < parts; ++i) {
+      const StoredTensor::Part &part = tensor.parts[i];
+      std::memcpy(row_.data() + i * width,
+                  touch(part.file, part.offset + row * width, width), width);
+    }
+    return row_;
+  }
+  uint64_t rows = isVector(tensor) ? 1 : tensor.shape[0] / parts;
+  uint64_t stride = isVector(tensor) || tensor.strides.empty()
+                        ? bytes
+                        : storedBytes(tensor, tensor.strides[0]);
+  const StoredTensor::Part &part = tensor.parts[row / rows];
+  return {touch(part.file, part.offset + row % rows * stride, bytes), bytes};
+}
+
+void RowReader::read(const StoredTensor &tensor, uint64_t row,
+                     std::span<float> out) {
+  const uint8_t *in = rowBytes(tensor, row, out.size()).data();
+  switch (tensor.coding) {
+  case StoredTensor::Coding::kPlain:
+    decodePlain(tensor.type, in, out);
+    return;
+  case StoredTensor::Coding::kBlocks:
+    decodeBlocks(in, out);
+    return;
+  case StoredTensor::Coding::kScaled: {
+    uint64_t width = out.size() / tensor.scaleBlocks;
+    const uint8_t *scales =
+        files_[tensor.scales.file].bytes().data() + tensor.scales.offset;
+    for (uint64_t block = 0; block < tensor.scaleBlocks; ++block)
+      scale(in + block * width,
+            bf16ToFloat(load16(scales + (block * tensor.shape[0] + row) * 2)),
+            out.subspan(block * width, width));
+    return;
+  }
+  }
+}
+
+void RowReader::readStored(const StoredTensor &tensor, uint64_t row,
+                           std::span<uint16_t> out) {
+  std::memcpy(out.data(), rowBytes(tensor, row, out.size()).data(),
+              out.size_bytes());
+}
+
+} // namespace grok

@@ -1,0 +1,62 @@
+// Rows of stored tensors, decoded.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <span>
+#include <vector>
+
+#include "runtime/checkpoint/MappedFile.h"
+#include "runtime/checkpoint/StoredTensor.h"
+
+namespace grok {
+
+class RowReader {
+public:
+  explicit RowReader(std::vector<MappedFile> files)
+      : files_(std::move(files)) {}
+
+  /// A row of a matrix, or the one row of a vector, in float32. The tensor's
+  /// elements are F32, F16 or BF16, or coded; its data may lie at any address.
+  void read(const StoredTensor &tensor, uint64_t row, std::span<float> out);
+  /// The same as stored, for plain 16-bit tensors.
+  void readStored(const StoredTensor &tensor, uint64_t row,
+                  std::span<uint16_t> out);
+
+private:
+  /// Bytes that may be touched before the pages are given back. A page fault
+  /// maps up to kFaultBytes around it, which a read is charged for unless it
+  /// continues the one before.
+  static constexpr uint64_t kWindowBytes = uint64_t(256) << 20;
+  static constexpr uint64_t kFaultBytes = uint64_t(64) << 10;
+  /// What transposed bands may take together, and how large one may be: a
+  /// matrix of Grok-1's is one band, and the two that the packer reads in turn
+  /// stay.
+  static constexpr uint64_t kBandsBytes = uint64_t(512) << 20;
+  static constexpr uint64_t kBandBytes = uint64_t(192) << 20;
+
+  /// Rows [first, first + count) of a matrix whose columns are far apart in the
+  /// file, row by row.
+  struct Band {
+    StoredTensor::Part part;
+    std::vector<uint64_t> shape, strides; // of the whole matrix
+    uint64_t first, count;
+    std::vector<uint8_t> bytes;
+  };
+
+  /// The stored bytes of a row as one run; `row_` holds them where the file
+  /// does not.
+  std::span<const uint8_t> rowBytes(const StoredTensor &tensor, uint64_t row,
+                                    uint64_t columns);
+  const Band &bandOf(const StoredTensor &tensor, uint64_t row);
+  const uint8_t *touch(uint32_t file, uint64_t offset, uint64_t bytes);
+
+  std::vector<MappedFile> files_;
+  std::list<Band> bands_; // the one that was used last is first
+  uint64_t bandsBytes_ = 0;
+  std::vector<uint8_t> row_;
+  uint64_t touched_ = 0, lastEnd_ = 0;
+  uint32_t lastFile_ = UINT32_MAX;
+};
+
+} // namespace grok

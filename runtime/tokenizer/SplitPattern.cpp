@@ -1,0 +1,70 @@
+#include "runtime/tokenizer/SplitPattern.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace grok {
+namespace {
+
+std::string messageOf(int code) {
+  PCRE2_UCHAR text[256];
+  pcre2_get_error_message(code, text, sizeof text);
+  return reinterpret_cast<const char *>(text);
+}
+
+using MatchData =
+    std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data *)>;
+
+} // namespace
+
+absl::StatusOr<SplitPattern> SplitPattern::compile(const std::string &pattern) {
+  int error = 0;
+  PCRE2_SIZE at = 0;
+  pcre2_code *code = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C,
+      &error, &at, nullptr);
+  if (!code)
+    return absl::InvalidArgumentError(
+        absl::StrCat("found ", messageOf(error), " at byte ", uint64_t(at),
+                     ", expected a regular expression"));
+  SplitPattern out;
+  out.code_ = std::shared_ptr<void>(
+      code, [](void *p) { pcre2_code_free(static_cast<pcre2_code *>(p)); });
+  return out;
+}
+
+absl::Status SplitPattern::split(
+    std::string_view text,
+    const std::function<void(std::string_view piece)> &visit) const {
+  auto *code = static_cast<const pcre2_code *>(code_.get());
+  MatchData match(pcre2_match_data_create_from_pattern(code, nullptr),
+                  pcre2_match_data_free);
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    int found = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()),
+                            text.size(), at, 0, match.get(), nullptr);
+    if (found == PCRE2_ERROR_NOMATCH)
+      break;
+    if (found < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("the split pattern failed at byte ", uint64_t(at),
+                       " of the text: ", messageOf(found)));
+    const PCRE2_SIZE *bounds = pcre2_get_ovector_pointer(match.get());
+    if (bounds[1] == bounds[0]) { // matched nothing: go on behind it
+      at = bounds[1] + 1;
+      continue;
+    }
+    if (bounds[0] > done)
+      visit(text.substr(done, bounds[0] - done));
+    visit(text.substr(bounds[0], bounds[1] - bounds[0]));
+    done = at = bounds[1];
+  }
+  if (done < text.size())
+    visit(text.substr(done));
+  return absl::OkStatus();
+}
+
+} // namespace grok

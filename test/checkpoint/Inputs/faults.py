@@ -1,0 +1,30 @@
+"""Runs the compiler on checkpoints with one fault each, and prints what it says: "NAME: message"."""
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/checkpoints"))
+
+
+def run(grokc, folder, cases, weights=""):
+    """`cases`: name to a function that fills a directory. Every one must fail and leave no bundle."""
+    bundle = os.path.join(folder, "out.grok")
+    shutil.rmtree(bundle, ignore_errors=True)
+    for name, fill in cases.items():
+        place = os.path.join(folder, name)
+        shutil.rmtree(place, ignore_errors=True)
+        os.makedirs(place)
+        fill(place)
+        done = subprocess.run([grokc, "compile", "--config", place, "--weights", os.path.join(place, weights), "--target",
+                               "cpu", "-o", bundle], capture_output=True, text=True)
+        if done.returncode != 1:
+            sys.exit(f"{name}: exit status {done.returncode}, expected 1\n{done.stderr}")
+        if os.path.exists(bundle):
+            sys.exit(f"{name}: left a bundle")
+        print(f"{name}: {done.stderr.strip().replace(place + '/', '').replace(place, 'DIR')}")
+
+
+def generate(place, *options):
+    import generate as generator
+    generator.main([*options, "-o", place])

@@ -1,0 +1,142 @@
+// grokrun check: what a checkpoint is, and what is wrong with it.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/Config/Config.h"
+#include "runtime/checkpoint/Survey.h"
+#include "tools/grokrun/Commands.h"
+
+namespace grok::grokrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string checkpoint, config;
+};
+
+/// The config that was named, else one that lies with the weights; empty: there
+/// is none.
+std::string findConfig(const Arguments &args) {
+  if (!args.config.empty())
+    return args.config;
+  fs::path path(args.checkpoint);
+  std::error_code error;
+  for (const fs::path &folder : {path, path.parent_path()})
+    if (fs::path file = folder / "config.json";
+        fs::is_regular_file(file, error))
+      return file.string();
+  return "";
+}
+
+void line(const char *what, const std::string &text) {
+  std::cout << absl::StreamFormat("%-10s %s\n", what, text);
+}
+
+std::string amount(const Survey::Amount &a) {
+  return absl::StrCat(a.tensors, a.tensors == 1 ? " tensor, " : " tensors, ",
+                      a.bytes, " bytes");
+}
+
+void printModel(const Survey &survey, const std::string &config) {
+  const ModelConfig &m = survey.model;
+  std::string text = absl::StrCat(
+      m.numLayers, m.numLayers == 1 ? " layer, " : " layers, ", m.numExperts,
+      " experts of width ", m.expertWidth, ", hidden width ", m.hiddenSize,
+      ", vocabulary ", m.vocabSize);
+  if (m.denseWidth)
+    absl::StrAppend(&text, ", dense MLP of width ", m.denseWidth);
+  absl::StrAppend(&text, m.hash ? ", no router" : ", learned router",
+                  m.tiedHead ? ", tied head" : ", own head");
+  line("model", text);
+  line("", config.empty() ? "as the tensors show; there is no config.json"
+                          : absl::StrCat("as ", config, " says"));
+}
+
+/// A heading with the number, and the first few, without the place that all
+/// share.
+void list(const char *what, const std::vector<std::string> &items,
+          const std::string &place) {
+  constexpr size_t kShown = 10;
+  line(what, items.empty() ? "none" : absl::StrCat(items.size()));
+  for (size_t i = 0; i < std::min(items.size(), kShown); ++i)
+    std::cout << "  "
+              << (items[i].starts_with(place) ? items[i].substr(place.size())
+                                              : items[i])
+              << "\n";
+  if (items.size() > kShown)
+    std::cout << "  ... and " << items.size() - kShown << " more\n";
+}
+
+absl::Status verdict(const Survey &survey) {
+  const Mismatches &m = survey.mismatches;
+  if (!survey.spelling)
+    return absl::InvalidArgumentError(absl::StrCat(
+        survey.place, ": found tensors named like '", survey.firstName,
+        "', expected a spelling of docs/checkpoints.md; these are not the "
+        "weights of such a model"));
+  size_t problems = m.missing.size() + m.wrong.size() + m.extra.size();
+  if (problems)
+    return absl::InvalidArgumentError(
+        absl::StrCat(survey.place, ": found ", m.missing.size(), " missing, ",
+                     m.wrong.size(), " wrong and ", m.extra.size(),
+                     " extra tensors, expected none; see the lines above"));
+  return survey.contradiction;
+}
+
+absl::Status checkCommand(const Arguments &args) {
+  std::string config = findConfig(args);
+  std::optional<ModelConfig> model;
+  if (!config.empty()) {
+    absl::StatusOr<ParsedConfig> parsed = readConfig(config);
+    if (!parsed.ok())
+      return parsed.status();
+    model = parsed->model;
+  }
+  absl::StatusOr<Survey> survey =
+      surveyCheckpoint(args.checkpoint, model ? &*model : nullptr);
+  if (!survey.ok())
+    return survey.status();
+  line("layout", survey->layout);
+  if (survey->spelling)
+    line("spelling", std::string(spellingExample(*survey->spelling)));
+  line("weights", absl::StrCat(amount(survey->all), " in ", survey->files,
+                               survey->files == 1 ? " file" : " files"));
+  for (const auto &[type, a] : survey->types)
+    line("", absl::StrCat(type, ": ", amount(a)));
+  if (survey->spelling) {
+    printModel(*survey, config);
+    std::string place = survey->place + ": ";
+    list("missing", survey->mismatches.missing, place);
+    list("wrong", survey->mismatches.wrong, place);
+    list("extra", survey->mismatches.extra, place);
+  }
+  for (const std::string &note : survey->notes)
+    line("note", note);
+  return verdict(*survey);
+}
+
+} // namespace
+
+Action addCheck(CLI::App &app) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App *command = app.add_subcommand(
+      "check", "Say what a checkpoint is, and what is missing or wrong in it");
+  command
+      ->add_option("CKPT", args->checkpoint,
+                   "The checkpoint's directory, or a .gguf file")
+      ->required();
+  command
+      ->add_option("--config", args->config,
+                   "config.json (default: the one beside the "
+                   "weights, if any)")
+      ->type_name("C");
+  return [args] { return checkCommand(*args); };
+}
+
+} // namespace grok::grokrun
