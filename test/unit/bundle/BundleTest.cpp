@@ -194,21 +194,22 @@ TEST_F(BundleTest, RefusesWhatIsNoBundle) {
 TEST_F(BundleTest, SaysWhenTheFormatIsNewer) {
   write();
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 2";
-  text.replace(text.find(from), from.size(), "\"format_version\": 3");
+              from = "\"format_version\": 3";
+  text.replace(text.find(from), from.size(), "\"format_version\": 4");
   writeText(path + "/manifest.json", text);
-  expectOpenError("found bundle format 3, expected at most 2; a newer release "
+  expectOpenError("found bundle format 4, expected at most 3; a newer release "
                   "wrote this bundle");
 }
 
 TEST_F(BundleTest, RefusesTheFirstFormat) {
   write({Kind::kNone, 0});
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 2";
+              from = "\"format_version\": 3";
   text.replace(text.find(from), from.size(), "\"format_version\": 1");
   writeText(path + "/manifest.json", text);
-  const char *error = "found bundle format 1, expected 2; this release's "
-                      "kernels and plans are others, compile the model again";
+  const char *error =
+      "found bundle format 1, expected at least 2; this "
+      "release's kernels and plans are others, compile the model again";
   expectOpenError(error);
   auto source = syntheticSource(model, 7);
   EXPECT_NE(packBundle(path, *source, {Kind::kBlob, 0}).message().find(error),

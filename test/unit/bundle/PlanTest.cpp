@@ -96,14 +96,29 @@ TEST(PlanTables, NamesWhatIsWrongWithTheFile) {
                              "expected the magic GROKPLAN");
   std::string newer = bytes;
   newer[8] = 9;
-  EXPECT_EQ(errorOf(newer), "p.bin: version: found 9, expected at most 2; the "
+  EXPECT_EQ(errorOf(newer), "p.bin: version: found 9, expected at most 3; the "
                             "file was written by a newer release");
   std::string older = bytes;
   older[8] = 1;
   EXPECT_EQ(errorOf(older),
-            "p.bin: version: found 1, expected 2; compile the model again");
+            "p.bin: version: found 1, expected at least 2; compile the model "
+            "again");
   EXPECT_NE(errorOf(bytes.substr(0, bytes.size() - 1)).find("truncated"),
             std::string::npos);
+}
+
+TEST(PlanTables, ReadsTheVersionBeforePrefill) {
+  ModelConfig model = hashModel();
+  PlanTables plan = makePlan(model);
+  std::string bytes = plan.serialize();
+  bytes.erase(128, 16); // the fields of prefill, 0 here
+  bytes[8] = 2;
+  uint64_t size = bytes.size();
+  bytes.replace(16, sizeof size, reinterpret_cast<const char *>(&size),
+                sizeof size);
+  auto back = PlanTables::parse(bytes, "p", model);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, plan);
 }
 
 struct Spoiled {

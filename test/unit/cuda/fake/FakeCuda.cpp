@@ -78,6 +78,9 @@ struct Kernel {
 };
 Kernel kernels[] = {
     {"grok_decode"}, {"grok_fill"}, {"grok_stream"}, {"read_smid"}};
+/// Stands for every prefill kernel; it computes nothing.
+constexpr std::string_view kPrefill = "grok_prefill_";
+Kernel prefillKernel{kPrefill};
 
 std::map<DevicePtr, size_t> &memory() {
   static std::map<DevicePtr, size_t> blocks;
@@ -395,6 +398,10 @@ Result cuModuleUnload(Module) {
 
 Result cuModuleGetFunction(Function *function, Module, const char *name) {
   ENTER(true);
+  if (std::string_view(name).starts_with(kPrefill)) {
+    *function = reinterpret_cast<Function>(&prefillKernel);
+    return 0;
+  }
   for (Kernel &kernel : kernels)
     if (kernel.name == name) {
       *function = reinterpret_cast<Function>(&kernel);
@@ -414,6 +421,8 @@ Result cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned,
                       unsigned threads, unsigned, unsigned, unsigned, Stream,
                       void **parameters, void **) {
   ENTER(true);
+  if (reinterpret_cast<Kernel *>(function)->name == kPrefill)
+    return 0;
   if (reinterpret_cast<Kernel *>(function)->name == "grok_stream")
     return stream(*static_cast<const StreamParams *>(parameters[0]), blocks)
                ? 0
