@@ -68,16 +68,16 @@ template <class M, class P> struct FlashAttention {
 #pragma unroll
         for (uint32_t i = 0; i < kCount; i += kAttentionThreads) {
           const uint32_t r = (i + pass.tid) / words,
-                         c = (i + pass.tid) % words * 8,
-                         p = transposed ? c : r, d = transposed ? r : c,
-                         first = b * kKvPositions + p,
+                         c = (i + pass.tid) % words * 8, p = transposed ? c : r,
+                         d = transposed ? r : c, first = b * kKvPositions + p,
                          known = first < end ? end - first : 0;
           if (kCount % kAttentionThreads == 0 || i + pass.tid < kCount)
-            ptx::copyAsync16(
-                to + r * (value ? kValueRow : kRow) + c * 2,
-                from + (value ? KvLayout<Pass>::value(p, d)
-                              : KvLayout<Pass>::key(p, d)),
-                !transposed ? (known ? 16 : 0) : known < 8 ? known * 2 : 16);
+            ptx::copyAsync16(to + r * (value ? kValueRow : kRow) + c * 2,
+                             from + (value ? KvLayout<Pass>::value(p, d)
+                                           : KvLayout<Pass>::key(p, d)),
+                             !transposed ? (known ? 16 : 0)
+                             : known < 8 ? known * 2
+                                         : 16);
         }
       } else {
         uint8_t *shared = pass.shared() + (b % 2 * 2 + value) * kTile;
@@ -210,11 +210,10 @@ template <class M, class P> struct FlashAttention {
                       weights[2 * s + 1][0], weights[2 * s + 1][1]};
 #pragma unroll
       for (uint32_t n = 0; n < kSteps; ++n) {
-        ptx::U4 v =
-            kTransposed
-                ? ptx::loadMatrices(value + n * 16 * kValueRow + s * 32)
-                : ptx::loadMatricesTransposed(value + s * 16 * kValueRow +
-                                              n * 32);
+        ptx::U4 v = kTransposed
+                        ? ptx::loadMatrices(value + n * 16 * kValueRow + s * 32)
+                        : ptx::loadMatricesTransposed(
+                              value + s * 16 * kValueRow + n * 32);
         ptx::mma<M::kBF16>(state.out[2 * n], w, v.x, v.y);
         ptx::mma<M::kBF16>(state.out[2 * n + 1], w, v.z, v.w);
       }

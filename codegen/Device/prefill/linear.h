@@ -83,10 +83,10 @@ struct QkvJob : PromptTiles<Pass,
   GROK_DEVICE static uint8_t *place(const Lookup &found, uint32_t half,
                                     uint32_t head, uint32_t d) {
     using Layout = KvLayout<Pass>;
-    return found.head[half] +
-           (head < M::kHeads ? d * Kv::kBytes
-            : turns(head)    ? Layout::key(found.position, d)
-                             : Layout::value(found.position, d));
+    return found.head[half] + (head < M::kHeads ? d * Kv::kBytes
+                               : turns(head)
+                                   ? Layout::key(found.position, d)
+                                   : Layout::value(found.position, d));
   }
 
   GROK_DEVICE static Lookup lookUp(Pass &pass, const ProductTile &tile,
@@ -152,17 +152,16 @@ struct QkvJob : PromptTiles<Pass,
       const uint32_t head = row / kHeadDim;
       uint8_t *to = place(found, 0, head, d);
       // Neighbouring dimensions of a value lie apart on the tensor cores.
-      const uint32_t step =
-          kTensorAttention<Pass> && !turning
-              ? uint32_t(place(found, 0, head, d + 1) - to)
-              : 2;
+      const uint32_t step = kTensorAttention<Pass> && !turning
+                                ? uint32_t(place(found, 0, head, d + 1) - to)
+                                : 2;
       storeFour(to, step, turning, stores, pass.lane(),
                 to16Pair<M::kBF16>(pairs[0].first, pairs[0].second),
                 to16Pair<M::kBF16>(pairs[1].first, pairs[1].second));
       if constexpr (kQueryParts<M, P> == 2)
         storeFour(
-            to + queryPartBytes<Pass>(), 2, turning,
-            stores && head < M::kHeads, pass.lane(),
+            to + queryPartBytes<Pass>(), 2, turning, stores && head < M::kHeads,
+            pass.lane(),
             to16Pair<M::kBF16>(rest(pairs[0].first), rest(pairs[0].second)),
             to16Pair<M::kBF16>(rest(pairs[1].first), rest(pairs[1].second)));
     } else {
@@ -195,8 +194,8 @@ private:
     return v - from16<M::kBF16>(to16<M::kBF16>(v));
   }
   /// Two pairs of 16-bit values of a lane, of the upper and the lower 8 rows,
-  /// to four that lie `step` bytes apart: lanes that differ in bit 4 (turned rows) or
-  /// bit 3 exchange one of them.
+  /// to four that lie `step` bytes apart: lanes that differ in bit 4 (turned
+  /// rows) or bit 3 exchange one of them.
   GROK_DEVICE static void storeFour(uint8_t *to, uint32_t step, bool turning,
                                     bool stores, uint32_t lane, uint32_t upper,
                                     uint32_t lower) {
