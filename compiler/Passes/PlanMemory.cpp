@@ -28,6 +28,9 @@ constexpr uint32_t kInFlightBytes = 64 << 10;
 /// The stream is spaced for this share of the memory's rate: enough to be no
 /// limit, and no bursts behind a wait.
 constexpr double kPaceShare = 1.25;
+static_assert(uint64_t(kMostStages) * kChunkBytes >=
+                  2 * uint64_t(kKvPositions) * kMostHeadDim * 2,
+              "the longest ring holds what any kernel waits for at once");
 constexpr uint32_t kBlockSteps[] = {256, 192, 128, 64, 32, 16};
 static_assert(kChunkBytes % kFragmentBytes == 0);
 
@@ -98,7 +101,6 @@ FailureOr<StreamShape> PlanMemory::chooseStream() {
   const uint32_t row = ceilDiv(sizesOf(device).hiddenSize, kTileK),
                  longest = longestRow(device);
   uint32_t needed = 0, stagesNeeded = 0;
-  uint64_t ringNeeded = 0;
   for (uint32_t fewest : {kDesiredStages, 1u}) {
     for (uint32_t blockSteps : kBlockSteps) {
       const uint32_t *shorter = std::find(std::begin(kBlockSteps),
@@ -114,8 +116,7 @@ FailureOr<StreamShape> PlanMemory::chooseStream() {
         if (!hasKernel())
           return stream;
         DecodeShape shape = decodeShape(device, stream);
-        ringNeeded = fewestRingBytes(shape);
-        if (uint64_t(stages) * kChunkBytes < ringNeeded)
+        if (uint64_t(stages) * kChunkBytes < fewestRingBytes(shape))
           break;
         needed = sharedLayout(shape).total;
         stagesNeeded = stages;
@@ -124,11 +125,6 @@ FailureOr<StreamShape> PlanMemory::chooseStream() {
       }
     }
   }
-  if (!stagesNeeded)
-    return device.emitError("the plan needs a ring of ")
-           << ringNeeded << " bytes, which the kernel waits for at once, but "
-           << kMostStages * kChunkBytes
-           << " are the most; compile with --activations single or for cpu";
   return device.emitError("the plan needs at least ")
          << needed << " bytes of shared memory a block, for a ring of "
          << stagesNeeded << " chunks and buffers of "

@@ -225,8 +225,8 @@ Action addCompile(CLI::App &app) {
          "config.json, or the directory that holds it");
   option("--target", args->target, "NAME|FILE",
          "the part to compile for; an error without it lists them");
-  option("--weights", args->weights, "DIR|FILE.gguf|none|synthetic:SEED",
-         "the checkpoint (default: the --config directory)");
+  option("--weights", args->weights, "PATH|none|synthetic:SEED",
+         "checkpoint, or .gguf file (default: the --config directory)");
   option("-o", args->output, "OUT.grok",
          "the bundle to write; for other --emit a text file");
   option("--dtype", args->dtype, "bf16|f16",
@@ -236,8 +236,7 @@ Action addCompile(CLI::App &app) {
   option("--max-seq", args->maxSeq, "N",
          "positions of a row at most (default min(config, 8192))");
   option("--max-prefill", args->maxPrefill, "N",
-         "prompt tokens of a pass, such as 4096; 0: prompts go through decode "
-         "(default 0)");
+         "prompt tokens of a pass; 0: through decode (default 0)");
   option("--sm-policy", args->smPolicy, "all|group",
          "SMs of an expert: all, or its group's (default all)");
   option("--bank-policy", args->bankPolicy, "striped|expert",
