@@ -1,7 +1,6 @@
-// Activations that cross slots: 64-bit words {float32 or two 16-bit values,
-// epoch}. The epoch says
-// that the word belongs to this layer of this step, so no fence and no barrier
-// stands between the writer and its readers.
+// Activations that cross slots: 64-bit words {one or two values, epoch}. The
+// epoch says that the word belongs to this layer of this step, so no fence and
+// no barrier stands between the writer and its readers.
 #pragma once
 
 #include "codegen/Device/block.h"
@@ -32,9 +31,8 @@ struct FullWord {
 };
 
 /// A word with two values, float32 rounded to kValueBits bits (a mantissa of
-/// 11), and the low kEpochBits bits of the epoch: [epoch][first][second]. As
-/// many launches as share no such epoch are told apart; the runtime clears the
-/// words in time.
+/// 11), and the low kEpochBits bits of the epoch: [epoch][first][second]. The
+/// runtime clears the words before an epoch would come again.
 struct PackedWord {
   static constexpr uint32_t kEpochBits = abi::kPackedEpochBits,
                             kValueBits = (64 - kEpochBits) / 2,
@@ -85,13 +83,13 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
     return !Format::fresh(word[j][0], epoch) ||
            (at(j).both && !Format::fresh(word[j][1], epoch));
   };
-  auto ask = [&](uint32_t j, bool asks) {
-    ptx::loadRelaxedPairIf(asks && stale(j), at(j).words, word[j]);
+  auto ask = [&](uint32_t j) {
+    ptx::loadRelaxedPairIf(stale(j), at(j).words, word[j]);
   };
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j) {
     word[j][0] = word[j][1] = Format::empty(at(j).there ? epoch - 1 : epoch);
-    ask(j, true);
+    ask(j);
   }
   uint32_t since = 0;
   for (uint32_t polls = 1;; ++polls) {
@@ -104,7 +102,7 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
       break;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
-      ask(j, true);
+      ask(j);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)
