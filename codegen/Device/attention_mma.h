@@ -96,10 +96,7 @@ GROK_DEVICE void takeQueries(B &block, RingReader<B> &ring, uint32_t b,
         uint32_t to = scratch.query(vector / 4, vector % 4 * 2) + d * 2;
         uint32_t high = to16Pair<kBF16>(x, y);
         ptx::storeShared(to, high);
-        ptx::storeShared(
-            to + T::kStride * 2,
-            to16Pair<kBF16>(x - from16<kBF16>(uint16_t(high)),
-                            y - from16<kBF16>(uint16_t(high >> 16))));
+        ptx::storeShared(to + T::kStride * 2, rest16Pair<kBF16>(x, y, high));
       } else if (vector < kVectors && hasNewest) {
         uint32_t pair = to16Pair<kBF16>(x, y);
         if (vector == T::kGroup) {
@@ -206,16 +203,21 @@ GROK_DEVICE void tileOutputs(B &block, RingReader<B> &ring, uint32_t values,
         lower = firstHalves(lower, left);
       }
     }
-    ptx::U2 p = ptx::loadShared8(scratch.weights(quad, half * 2) + lane * 8);
-    ptx::mma<M::kBF16>(c[half * 2], {upper.x, lower.x, upper.y, lower.y}, p.x,
-                       p.y);
-    p = ptx::loadShared8(scratch.weights(quad, half * 2 + 1) + lane * 8);
+    uint32_t p[2];
+    ptx::loadSharedWords(scratch.weights(quad, half * 2) + lane * 8, p);
+    ptx::mma<M::kBF16>(c[half * 2], {upper.x, lower.x, upper.y, lower.y}, p[0],
+                       p[1]);
+    ptx::loadSharedWords(scratch.weights(quad, half * 2 + 1) + lane * 8, p);
     ptx::mma<M::kBF16>(c[half * 2 + 1], {upper.z, lower.z, upper.w, lower.w},
-                       p.x, p.y);
+                       p[0], p[1]);
   }
 #pragma unroll
-  for (uint32_t t = 0; t < T::kTiles; ++t)
-    ptx::loadSharedPair(scratch.scale(quad, t, head), scale[t], sums[t]);
+  for (uint32_t t = 0; t < T::kTiles; ++t) {
+    uint32_t both[2];
+    ptx::loadSharedWords(scratch.scale(quad, t, head), both);
+    scale[t] = __builtin_bit_cast(float, both[0]);
+    sums[t] = __builtin_bit_cast(float, both[1]);
+  }
   float top = 0;
   if constexpr (!kBoundedScores<M>) {
     top = scale[0];

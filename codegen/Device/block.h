@@ -165,9 +165,9 @@ template <class M, class P> struct Block {
   GROK_DEVICE abi::Extent &extent(uint32_t matrix) {
     return ((abi::Extent *)(shared() + kShared.extents))[matrix];
   }
-  /// Whether row b computes a position in this step; some row does.
   /// The bits of active() in a step that is computed.
   GROK_DEVICE uint32_t activeRows() { return P::kMaxBatch == 1 ? 1 : active(); }
+  /// Whether row b computes a position in this step; some row does.
   GROK_DEVICE bool rowActive(uint32_t b) { return activeRows() >> b & 1; }
   /// The warp's copy of row b's norm factor; write it in one lane.
   GROK_DEVICE float &normFactor(uint32_t b) {

@@ -103,7 +103,7 @@ GROK_DEVICE void expertInput(B &block, RingReader<B> &ring,
   using P = typename B::Plan;
   if constexpr (M::kHashRouting)
     takeFirstExpert(block, ring, block.routing().gateUp, Phase::kGateUp, ahead);
-  if constexpr (!M::kHashRouting)
+  else
     prefetchRouter(block);
   const float *vectors = block.vectors(block.layer());
   addNormed(block,

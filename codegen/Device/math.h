@@ -87,4 +87,15 @@ template <bool BF16> GROK_DEVICE float from16(uint16_t v) {
   return ptx::fromHalf(v);
 }
 
+/// What rounding to the storage type leaves of a value.
+template <bool BF16> GROK_DEVICE float rest16(float v) {
+  return v - from16<BF16>(to16<BF16>(v));
+}
+/// The same of two values that to16Pair has rounded, rounded in turn.
+template <bool BF16>
+GROK_DEVICE uint32_t rest16Pair(float first, float second, uint32_t rounded) {
+  return to16Pair<BF16>(first - from16<BF16>(uint16_t(rounded)),
+                        second - from16<BF16>(uint16_t(rounded >> 16)));
+}
+
 } // namespace grok::device

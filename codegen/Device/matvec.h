@@ -37,9 +37,7 @@ template <class B> struct Operand {
     uint32_t high = to16Pair<kBF16>(x0, x1);
     *place = high;
     if constexpr (Plan::kPlanes == 2)
-      place[Plan::kMaxBatch * kStride / 2] =
-          to16Pair<kBF16>(x0 - from16<kBF16>(uint16_t(high)),
-                          x1 - from16<kBF16>(uint16_t(high >> 16)));
+      place[Plan::kMaxBatch * kStride / 2] = rest16Pair<kBF16>(x0, x1, high);
   }
 
   /// The same of what two OperandWords carry.

@@ -41,4 +41,30 @@ Constants modelConstants(const ModelConfig &m, DType dtype) {
   return c;
 }
 
+Constants sharedPlanConstants(const PlanTables &plan, uint32_t sm) {
+  Constants c;
+  c.count("kSm", sm);
+  c.count("kMaxBatch", plan.maxBatch);
+  c.count("kMaxSeq", plan.maxSeq);
+  c.count("kPlanes", plan.activations == Activations::kSplit ? 2 : 1);
+  c.count("kBlockSteps", plan.blockSteps);
+  c.bytes("kKvOffset", offsetOf(plan, "kv"));
+  c.bytes("kVectorsOffset", plan.vectorsOffset);
+  c.bytes("kVectorsLayerBytes", plan.vectorsLayerBytes);
+  return c;
+}
+
+uint64_t offsetOf(const PlanTables &plan, const char *region) {
+  const ArenaRegion *placed = plan.findRegion(region);
+  return placed ? placed->offset : 0;
+}
+
+std::vector<uint64_t> offsetsOf(const PlanTables &plan,
+                                std::span<const RegionSize> regions) {
+  std::vector<uint64_t> offsets;
+  for (const RegionSize &region : regions)
+    offsets.push_back(offsetOf(plan, region.name));
+  return offsets;
+}
+
 } // namespace grok

@@ -4,13 +4,16 @@
 
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/ModelConfig.h"
+#include "runtime/bundle/PlanTables.h"
 
 namespace grok {
 
@@ -74,5 +77,13 @@ private:
 
 /// struct Model: what the kernels compute.
 Constants modelConstants(const ModelConfig &model, DType dtype);
+
+/// What every kernel knows of a plan.
+Constants sharedPlanConstants(const PlanTables &plan, uint32_t sm);
+
+/// Offset of a region in the arena; 0 for what this model does not need.
+uint64_t offsetOf(const PlanTables &plan, const char *region);
+std::vector<uint64_t> offsetsOf(const PlanTables &plan,
+                                std::span<const RegionSize> regions);
 
 } // namespace grok

@@ -29,19 +29,9 @@ std::vector<uint32_t> expertPlaces(const PlanTables &plan, MatrixKind kind) {
   return places;
 }
 
-uint64_t offsetOf(const PlanTables &plan, const char *name) {
-  const ArenaRegion *region = plan.findRegion(name);
-  return region ? region->offset : 0;
-}
-
 Constants planConstants(const ModelConfig &model, const PlanTables &plan,
                         uint32_t sm) {
-  Constants c;
-  c.count("kSm", sm);
-  c.count("kMaxBatch", plan.maxBatch);
-  c.count("kMaxSeq", plan.maxSeq);
-  c.count("kPlanes", plan.activations == Activations::kSplit ? 2 : 1);
-  c.count("kBlockSteps", plan.blockSteps);
+  Constants c = sharedPlanConstants(plan, sm);
   c.count("kTokens", plan.prefill.tokens);
   c.count("kTileTokens", plan.prefill.tileTokens);
   c.count("kStages", plan.prefill.stages);
@@ -53,15 +43,10 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
   c.count("kPlaceHead", placeOf(plan, MatrixKind::kHead));
   c.counts("kPlaceGateUp", expertPlaces(plan, MatrixKind::kGateUp));
   c.counts("kPlaceDown", expertPlaces(plan, MatrixKind::kDown));
-  std::vector<uint64_t> regions;
-  for (const RegionSize &r : prefillRegions(prefillShape(model, plan)).regions)
-    regions.push_back(offsetOf(plan, r.name));
-  c.offsets("kPrefill", regions);
-  c.bytes("kKvOffset", offsetOf(plan, "kv"));
+  c.offsets("kPrefill",
+            offsetsOf(plan, prefillRegions(prefillShape(model, plan)).regions));
   c.bytes("kRopeOffset", offsetOf(plan, "rope"));
   c.bytes("kLogitsOffset", offsetOf(plan, "logits"));
-  c.bytes("kVectorsOffset", plan.vectorsOffset);
-  c.bytes("kVectorsLayerBytes", plan.vectorsLayerBytes);
   return c;
 }
 

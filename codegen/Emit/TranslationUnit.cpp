@@ -41,29 +41,11 @@ bool needsPresence(const PlanTables &plan, const ModelConfig &model) {
          std::any_of(plan.matrices.begin(), plan.matrices.end(), idle);
 }
 
-/// Offsets in the arena in the order of decodeRegions; 0 for what this model
-/// does not need.
-std::vector<uint64_t> regionOffsets(const PlanTables &plan,
-                                    const DecodeShape &shape) {
-  std::vector<uint64_t> offsets;
-  for (const RegionSize &region : decodeRegions(shape).regions) {
-    const ArenaRegion *placed = plan.findRegion(region.name);
-    offsets.push_back(placed ? placed->offset : 0);
-  }
-  return offsets;
-}
-
 Constants planConstants(const ModelConfig &model, const PlanTables &plan,
                         uint32_t sm, bool trace) {
   DecodeShape shape = decodeShape(model, plan);
-  const ArenaRegion *kv = plan.findRegion("kv");
-  Constants c;
-  c.count("kSm", sm);
+  Constants c = sharedPlanConstants(plan, sm);
   c.count("kSlots", plan.slots);
-  c.count("kMaxBatch", plan.maxBatch);
-  c.count("kMaxSeq", plan.maxSeq);
-  c.count("kPlanes", shape.planes);
-  c.count("kBlockSteps", plan.blockSteps);
   c.count("kRingStages", plan.ringStages);
   c.count("kChunkBytes", plan.chunkBytes);
   c.count("kMatrices", shape.matrices);
@@ -79,10 +61,7 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
   c.indices("kGateUp", expertIndices(plan, MatrixKind::kGateUp));
   c.indices("kDown", expertIndices(plan, MatrixKind::kDown));
   c.count("kMaxDownTiles", shape.maxDownTiles);
-  c.offsets("kRegion", regionOffsets(plan, shape));
-  c.bytes("kKvOffset", kv ? kv->offset : 0);
-  c.bytes("kVectorsOffset", plan.vectorsOffset);
-  c.bytes("kVectorsLayerBytes", plan.vectorsLayerBytes);
+  c.offsets("kRegion", offsetsOf(plan, decodeRegions(shape).regions));
   return c;
 }
 

@@ -107,10 +107,10 @@ struct QkvJob : PromptTiles<Pass,
       found.head[half] =
           kPairs && half ? found.head[0] : headAddress(pass, token, t, head);
       if (head < M::kHeads + M::kKvHeads) {
-        typedef float F2 __attribute__((ext_vector_type(2)));
-        F2 angle = *(const F2 *)(angles + 2 * j);
-        found.cosine[half] = angle.x;
-        found.sine[half] = angle.y;
+        float angle[2];
+        ptx::loadFloats(angles + 2 * j, angle);
+        found.cosine[half] = angle[0];
+        found.sine[half] = angle[1];
       }
     }
     return found;
@@ -159,11 +159,12 @@ struct QkvJob : PromptTiles<Pass,
                 to16Pair<M::kBF16>(pairs[0].first, pairs[0].second),
                 to16Pair<M::kBF16>(pairs[1].first, pairs[1].second));
       if constexpr (kQueryParts<M, P> == 2)
-        storeFour(
-            to + queryPartBytes<Pass>(), 2, turning, stores && head < M::kHeads,
-            pass.lane(),
-            to16Pair<M::kBF16>(rest(pairs[0].first), rest(pairs[0].second)),
-            to16Pair<M::kBF16>(rest(pairs[1].first), rest(pairs[1].second)));
+        storeFour(to + queryPartBytes<Pass>(), 2, turning,
+                  stores && head < M::kHeads, pass.lane(),
+                  to16Pair<M::kBF16>(rest16<M::kBF16>(pairs[0].first),
+                                     rest16<M::kBF16>(pairs[0].second)),
+                  to16Pair<M::kBF16>(rest16<M::kBF16>(pairs[1].first),
+                                     rest16<M::kBF16>(pairs[1].second)));
     } else {
 #pragma unroll
       for (uint32_t half = 0; half < 2; ++half) {
@@ -177,9 +178,10 @@ struct QkvJob : PromptTiles<Pass,
         Kv::store(place(found, half, head, next), pairs[half].second);
         if (kQueryParts<M, P> == 2 && head < M::kHeads) {
           uint8_t *to = found.head[half] + queryPartBytes<Pass>();
-          *(uint16_t *)(to + d * 2) = to16<M::kBF16>(rest(pairs[half].first));
+          *(uint16_t *)(to + d * 2) =
+              to16<M::kBF16>(rest16<M::kBF16>(pairs[half].first));
           *(uint16_t *)(to + next * 2) =
-              to16<M::kBF16>(rest(pairs[half].second));
+              to16<M::kBF16>(rest16<M::kBF16>(pairs[half].second));
         }
       }
     }
@@ -189,9 +191,6 @@ private:
   /// Whether a head is one of the queries or keys.
   GROK_DEVICE static bool turns(uint32_t head) {
     return head < M::kHeads + M::kKvHeads;
-  }
-  GROK_DEVICE static float rest(float v) {
-    return v - from16<M::kBF16>(to16<M::kBF16>(v));
   }
   /// Two pairs of 16-bit values of a lane, of the upper and the lower 8 rows,
   /// to four that lie `step` bytes apart: lanes that differ in bit 4 (turned
@@ -230,28 +229,42 @@ GROK_DEVICE void storeSums(Pass &pass, const ProductTile &tile, float *out,
   }
 }
 
-template <class Pass>
-struct AttnOutJob
-    : PromptTiles<Pass, Pass::Model::kHidden, Pass::Plan::kPlaceAttnOut> {
-  using M = typename Pass::Model;
-  static constexpr uint32_t kRows = M::kHidden, kK = Pass::kAttnWidth,
-                            kOperandStride = Pass::kStride;
+/// What most products have in common: they look nothing up, and read an operand
+/// of kWidth elements a token that lies in a region.
+template <class Pass, PrefillRegion kFrom, uint32_t kWidth> struct PlainJob {
+  static constexpr uint32_t kK = kWidth;
   static constexpr bool kLayered = true;
-  using Lookup = NoLookup;
+  struct Lookup {};
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
-    return pass.template region<uint8_t>(PrefillRegion::kAttn);
+    return pass.template region<uint8_t>(kFrom);
   }
   GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
                                    uint32_t) {
     return {};
   }
+};
+
+/// A product whose sums are a sub-block's output.
+template <class Pass, PrefillRegion kFrom, uint32_t kWidth, PrefillRegion kTo>
+struct OutputJob : PlainJob<Pass, kFrom, kWidth> {
+  static constexpr uint32_t kRows = Pass::Model::kHidden;
+
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4], const Lookup &) {
-    storeSums(pass, tile, pass.template region<float>(PrefillRegion::kOutput),
-              kRows, row, column, c);
+                                const float (&c)[4],
+                                const typename OutputJob::Lookup &) {
+    storeSums(pass, tile, pass.template region<float>(kTo), kRows, row, column,
+              c);
   }
+};
+
+template <class Pass>
+struct AttnOutJob
+    : PromptTiles<Pass, Pass::Model::kHidden, Pass::Plan::kPlaceAttnOut>,
+      OutputJob<Pass, PrefillRegion::kAttn, Pass::kAttnWidth,
+                PrefillRegion::kOutput> {
+  static constexpr uint32_t kOperandStride = Pass::kStride;
 };
 
 /// GELU. The tanh form without a quotient of differences: z / (1 + e^(-2 u)).
@@ -289,144 +302,79 @@ GROK_DEVICE void storeActivations(Pass &pass, const ProductTile &tile,
 template <class Pass> GROK_DEVICE const GroupTile *groupTiles(Pass &pass) {
   return pass.template region<const GroupTile>(PrefillRegion::kGroups);
 }
-template <class Pass>
-GROK_DEVICE ProductTile expertTile(Pass &pass, uint32_t i,
-                                   const unsigned *places) {
-  const GroupTile &group = groupTiles(pass)[1 + i];
-  return {pass.params.places + places[group.expert], 0, group.begin,
-          group.tokens, group.expert};
-}
 
-template <class Pass> struct GateUpJob {
-  using M = typename Pass::Model;
-  static constexpr uint32_t kRows = 2 * M::kExpertWidth, kK = M::kHidden,
-                            kOperandStride = Pass::kSortedStride;
-  static constexpr bool kLayered = true;
-  using Lookup = NoLookup;
-
-  GROK_DEVICE static const uint8_t *operand(Pass &pass) {
-    return pass.template region<uint8_t>(PrefillRegion::kSorted);
-  }
+/// Part of a job: the tiles of all experts, whose first places are `places`.
+template <class Pass, const auto &places> struct ExpertTiles {
+  static constexpr uint32_t kOperandStride = Pass::kSortedStride;
   GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
     return groupTiles(pass)[0].expert;
   }
   GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
-    return expertTile(pass, i, Pass::Plan::kPlaceGateUp);
-  }
-  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
-                                   uint32_t) {
-    return {};
-  }
-  GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
-                                uint32_t row, uint32_t column,
-                                const float (&c)[4], const Lookup &) {
-    storeActivations<typename Pass::Act, M::kGeluErf>(
-        pass, tile, {pass.template region<uint8_t>(PrefillRegion::kAct)},
-        M::kExpertWidth, row, column, c);
+    const GroupTile &group = groupTiles(pass)[1 + i];
+    return {pass.params.places + places[group.expert], 0, group.begin,
+            group.tokens, group.expert};
   }
 };
 
-template <class Pass> struct DownJob {
-  using M = typename Pass::Model;
-  static constexpr uint32_t kRows = M::kHidden, kK = M::kExpertWidth,
-                            kOperandStride = Pass::kSortedStride;
-  static constexpr bool kLayered = true;
-  using Lookup = NoLookup;
+/// gelu(gate) * up of an MLP of `kActs` activations, as an operand.
+template <class Pass, PrefillRegion kFrom, class Act, uint32_t kActs,
+          PrefillRegion kTo>
+struct GateUp : PlainJob<Pass, kFrom, Pass::Model::kHidden> {
+  static constexpr uint32_t kRows = 2 * kActs;
 
-  GROK_DEVICE static const uint8_t *operand(Pass &pass) {
-    return pass.template region<uint8_t>(PrefillRegion::kAct);
-  }
-  GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
-    return groupTiles(pass)[0].expert;
-  }
-  GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
-    return expertTile(pass, i, Pass::Plan::kPlaceDown);
-  }
-  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
-                                   uint32_t) {
-    return {};
-  }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4], const Lookup &) {
-    storeSums(pass, tile, pass.template region<float>(PrefillRegion::kOutput),
-              kRows, row, column, c);
+                                const float (&c)[4],
+                                const typename GateUp::Lookup &) {
+    storeActivations<Act, Pass::Model::kGeluErf>(
+        pass, tile, {pass.template region<uint8_t>(kTo)}, kActs, row, column,
+        c);
   }
 };
 
 template <class Pass>
-struct DenseGateUpJob : PromptTiles<Pass, 2 * Pass::Model::kDenseWidth,
-                                    Pass::Plan::kPlaceDenseGateUp> {
-  using M = typename Pass::Model;
-  static constexpr uint32_t kRows = 2 * M::kDenseWidth, kK = M::kHidden,
-                            kOperandStride = Pass::kStride;
-  static constexpr bool kLayered = true;
-  using Lookup = NoLookup;
+struct GateUpJob : ExpertTiles<Pass, Pass::Plan::kPlaceGateUp>,
+                   GateUp<Pass, PrefillRegion::kSorted, typename Pass::Act,
+                          Pass::Model::kExpertWidth, PrefillRegion::kAct> {};
 
-  GROK_DEVICE static const uint8_t *operand(Pass &pass) {
-    return pass.template region<uint8_t>(PrefillRegion::kInput);
-  }
-  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
-                                   uint32_t) {
-    return {};
-  }
-  GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
-                                uint32_t row, uint32_t column,
-                                const float (&c)[4], const Lookup &) {
-    storeActivations<typename Pass::DenseAct, M::kGeluErf>(
-        pass, tile, {pass.template region<uint8_t>(PrefillRegion::kDenseAct)},
-        M::kDenseWidth, row, column, c);
-  }
+template <class Pass>
+struct DownJob : ExpertTiles<Pass, Pass::Plan::kPlaceDown>,
+                 OutputJob<Pass, PrefillRegion::kAct, Pass::Model::kExpertWidth,
+                           PrefillRegion::kOutput> {};
+
+template <class Pass>
+struct DenseGateUpJob
+    : PromptTiles<Pass, 2 * Pass::Model::kDenseWidth,
+                  Pass::Plan::kPlaceDenseGateUp>,
+      GateUp<Pass, PrefillRegion::kInput, typename Pass::DenseAct,
+             Pass::Model::kDenseWidth, PrefillRegion::kDenseAct> {
+  static constexpr uint32_t kOperandStride = Pass::kStride;
 };
 
 template <class Pass>
 struct DenseDownJob
-    : PromptTiles<Pass, Pass::Model::kHidden, Pass::Plan::kPlaceDenseDown> {
-  using M = typename Pass::Model;
-  static constexpr uint32_t kRows = M::kHidden, kK = M::kDenseWidth,
-                            kOperandStride = Pass::kStride;
-  static constexpr bool kLayered = true;
-  using Lookup = NoLookup;
-
-  GROK_DEVICE static const uint8_t *operand(Pass &pass) {
-    return pass.template region<uint8_t>(PrefillRegion::kDenseAct);
-  }
-  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
-                                   uint32_t) {
-    return {};
-  }
-  GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
-                                uint32_t row, uint32_t column,
-                                const float (&c)[4], const Lookup &) {
-    storeSums(pass, tile,
-              pass.template region<float>(PrefillRegion::kDenseOutput), kRows,
-              row, column, c);
-  }
+    : PromptTiles<Pass, Pass::Model::kHidden, Pass::Plan::kPlaceDenseDown>,
+      OutputJob<Pass, PrefillRegion::kDenseAct, Pass::Model::kDenseWidth,
+                PrefillRegion::kDenseOutput> {
+  static constexpr uint32_t kOperandStride = Pass::kStride;
 };
 
 /// Logits of the tokens that the launch names.
-template <class Pass> struct HeadJob {
+template <class Pass>
+struct HeadJob : PlainJob<Pass, PrefillRegion::kHead, Pass::Model::kHidden> {
   using M = typename Pass::Model;
-  static constexpr uint32_t kRows = M::kVocab, kK = M::kHidden,
-                            kOperandStride = kPanelTokens;
+  static constexpr uint32_t kRows = M::kVocab, kOperandStride = kPanelTokens;
   static constexpr bool kLayered = false;
-  using Lookup = NoLookup;
 
-  GROK_DEVICE static const uint8_t *operand(Pass &pass) {
-    return pass.template region<uint8_t>(PrefillRegion::kHead);
-  }
   GROK_DEVICE static uint32_t tokenTiles(Pass &) { return 1; }
   GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t) {
     return {pass.params.places + Pass::Plan::kPlaceHead, 0, 0,
             pass.params.headCount, 0};
   }
-  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, uint32_t,
-                                   uint32_t) {
-    return {};
-  }
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 uint32_t row, uint32_t column,
-                                const float (&c)[4], const Lookup &) {
+                                const float (&c)[4],
+                                const typename HeadJob::Lookup &) {
     float logits[4];
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i)

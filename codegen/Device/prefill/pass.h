@@ -78,7 +78,7 @@ struct PanelOperand {
       float rest[kCount];
 #pragma unroll
       for (uint32_t i = 0; i < kCount; ++i)
-        rest[i] = v[i] - from16<M::kBF16>(to16<M::kBF16>(v[i]));
+        rest[i] = rest16<M::kBF16>(v[i]);
       storeRounded(to + kPlaneBytes, rest);
     }
   }

@@ -412,9 +412,6 @@ template <class Pass, class Job> struct Product {
   }
 };
 
-/// Nothing to look up.
-struct NoLookup {};
-
 /// Tokens of a tile of a product over the prompt's tokens: the width with which
 /// the blocks, each of which takes its share of the tiles, load the fewest
 /// operand rows. Outputs don't depend on it.

@@ -22,24 +22,10 @@ template <class Pass> struct OwnedElements {
   }
 
   GROK_DEVICE static void load(const float *p, float (&v)[kWidth]) {
-    if constexpr (kWidth == 4) {
-      typedef float F4 __attribute__((ext_vector_type(4)));
-      F4 all = *(const F4 *)p;
-      v[0] = all.x;
-      v[1] = all.y;
-      v[2] = all.z;
-      v[3] = all.w;
-    } else {
-      v[0] = p[0];
-    }
+    ptx::loadFloats(p, v);
   }
   GROK_DEVICE static void store(float *p, const float (&v)[kWidth]) {
-    if constexpr (kWidth == 4) {
-      typedef float F4 __attribute__((ext_vector_type(4)));
-      *(F4 *)p = F4{v[0], v[1], v[2], v[3]};
-    } else {
-      p[0] = v[0];
-    }
+    ptx::storeFloats(p, v);
   }
 };
 

@@ -117,15 +117,6 @@ GROK_DEVICE U4 loadShared16(uint32_t address) {
   return v;
 }
 
-GROK_DEVICE U2 loadShared8(uint32_t address) {
-  U2 v;
-  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
-               : "=r"(v.x), "=r"(v.y)
-               : "r"(address)
-               : "memory");
-  return v;
-}
-
 GROK_DEVICE void storeShared(uint32_t address, uint32_t v) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }
@@ -195,13 +186,6 @@ GROK_DEVICE void loadSharedFloats(const float *p, float (&v)[kCount]) {
 
 GROK_DEVICE void storeSharedPair(uint32_t address, float x, float y) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y)
-               : "memory");
-}
-
-GROK_DEVICE void loadSharedPair(uint32_t address, float &x, float &y) {
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
-               : "=f"(x), "=f"(y)
-               : "r"(address)
                : "memory");
 }
 

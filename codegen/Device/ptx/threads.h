@@ -7,9 +7,6 @@
 
 namespace grok::ptx {
 
-struct U2 {
-  uint32_t x, y;
-};
 struct U4 {
   uint32_t x, y, z, w;
 };
