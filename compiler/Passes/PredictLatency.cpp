@@ -330,7 +330,7 @@ Terms LatencyModel::step(const Outcome &outcome, uint32_t batch,
   const double handOver = handOverUs(target, batch),
                layer = layerUs(phases, handOver, !sizes.hash);
   // A learned router's experts can't be streamed before they are known.
-  const double known = layerUs(phases, handOver, false);
+  const double known = sizes.hash ? layer : layerUs(phases, handOver, false);
   Terms terms;
   terms.weights = layers * stream;
   terms.kv = layers * kv;
