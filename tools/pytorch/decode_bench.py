@@ -209,11 +209,11 @@ def make_attention(config, name):
     return {"matmul": matmul, "reduce": reduce, "flex": flex}[name]
 
 
-class Model:
-    """Random weights, the KV cache, and the buffers of ids and position that a step reads."""
+class Weights:
+    """Random weights, a KV cache of so many positions, and their rotations."""
 
-    def __init__(self, config, batch, context, dtype, device):
-        self.config, self.batch, self.context, self.dtype, self.device = config, batch, context, dtype, device
+    def __init__(self, config, batch, positions, dtype, device):
+        self.config, self.batch, self.dtype, self.device = config, batch, dtype, device
         c = config
 
         def random(*shape, std):
@@ -234,21 +234,36 @@ class Model:
                 norm(), norm(), norm(), norm(),                            # post-attention, pre-moe, post-moe, next
                 random(c.E, 2 * c.F, c.D, std=c.D ** -0.5),                # gate, up
                 random(c.E, c.D, c.F, std=c.F ** -0.5),                    # down
-                random(batch, c.K, context, c.dh, std=1.0),                # key cache
-                random(batch, c.K, context, c.dh, std=1.0),                # value cache
+                self.cache(batch, c.K, positions, c.dh),                   # key cache
+                self.cache(batch, c.K, positions, c.dh),                   # value cache
                 None if c.hash else torch.empty(c.E, c.D, device=device).normal_(0.0, c.D ** -0.5),
                 random(2 * c.Fd, c.D, std=c.D ** -0.5) if c.residual else None,
                 random(c.D, c.Fd, std=c.Fd ** -0.5) if c.residual else None,
             ))
-        self.ids = torch.zeros(batch, dtype=torch.int64, device=device)
-        self.position = torch.full((1,), context - 1, dtype=torch.int64, device=device)
         half = c.dh // 2
         frequency = c.theta ** (torch.arange(half, dtype=torch.float64) * (-2.0 / c.dh))
-        angle = torch.arange(context, dtype=torch.float64).unsqueeze(1) * frequency
+        angle = torch.arange(positions, dtype=torch.float64).unsqueeze(1) * frequency
         cos, sin = torch.cos(angle), torch.sin(angle)
         # x * cos + (x with its halves swapped) * sin is the half-rotation, with the sign in the table
         self.cos = torch.cat((cos, cos), 1).float().to(device)
         self.sin = torch.cat((-sin, sin), 1).float().to(device)
+
+    def cache(self, *shape):
+        """What a cache holds before the first run."""
+        return torch.empty(shape, dtype=self.dtype, device=self.device)
+
+
+class Model(Weights):
+    """Also the buffers of ids and position that a step reads; the cache is full."""
+
+    def __init__(self, config, batch, context, dtype, device):
+        super().__init__(config, batch, context, dtype, device)
+        self.context = context
+        self.ids = torch.zeros(batch, dtype=torch.int64, device=device)
+        self.position = torch.full((1,), context - 1, dtype=torch.int64, device=device)
+
+    def cache(self, *shape):
+        return super().cache(*shape).normal_(0.0, 1.0)
 
     def parts(self, attention, experts, compiled):
         """The three functions of a step: start, layer and head."""

@@ -66,37 +66,12 @@ class Prompts:
             self.counts = torch.bincount(expert, minlength=config.E).tolist()
 
 
-class Model:
+class Model(common.Weights):
+    """Also the prompts; the cache is what a run writes."""
+
     def __init__(self, config, batch, tokens, dtype, device):
-        self.config, self.batch, self.tokens, self.dtype, self.device = config, batch, tokens, dtype, device
-        c = config
-
-        def random(*shape, std):
-            return torch.empty(shape, dtype=dtype, device=device).normal_(0.0, std)
-
-        def norm():
-            return torch.empty(c.D, dtype=dtype, device=device).uniform_(0.5, 1.5)
-
-        self.embedding = random(c.V, c.D, std=1.0 / c.embedding_scale)
-        self.head = self.embedding if c.tied else random(c.V, c.D, std=c.D ** -0.5)
-        self.first_norm = norm()
-        self.layers = [(
-            random((c.H + 2 * c.K) * c.dh, c.D, std=c.D ** -0.5),
-            random(c.D, c.H * c.dh, std=(c.H * c.dh) ** -0.5),
-            norm(), norm(), norm(), norm(),
-            random(c.E, 2 * c.F, c.D, std=c.D ** -0.5),
-            random(c.E, c.D, c.F, std=c.F ** -0.5),
-            torch.empty(batch, c.K, tokens, c.dh, dtype=dtype, device=device),
-            torch.empty(batch, c.K, tokens, c.dh, dtype=dtype, device=device),
-            None if c.hash else torch.empty(c.E, c.D, device=device).normal_(0.0, c.D ** -0.5),
-            random(2 * c.Fd, c.D, std=c.D ** -0.5) if c.residual else None,
-            random(c.D, c.Fd, std=c.Fd ** -0.5) if c.residual else None,
-        ) for _ in range(c.L)]
-        frequency = c.theta ** (torch.arange(c.dh // 2, dtype=torch.float64) * (-2.0 / c.dh))
-        angle = torch.arange(tokens, dtype=torch.float64).unsqueeze(1) * frequency
-        cos, sin = torch.cos(angle), torch.sin(angle)
-        self.cos = torch.cat((cos, cos), 1).float().to(device)
-        self.sin = torch.cat((-sin, sin), 1).float().to(device)
+        super().__init__(config, batch, tokens, dtype, device)
+        self.tokens = tokens
         self.prompts = Prompts(config, batch, tokens, device)
 
     def experts(self, name):
