@@ -50,6 +50,8 @@ bool setBounds(llvm::Module &module, const KernelBounds &kernel) {
   function->addFnAttr("nvvm.minctasm", std::to_string(kernel.minBlocksPerSm));
   if (kernel.maxRegisters)
     function->addFnAttr("nvvm.maxnreg", std::to_string(kernel.maxRegisters));
+  if (kernel.cluster > 1)
+    function->addFnAttr("nvvm.cluster_dim", std::to_string(kernel.cluster));
   for (llvm::Argument &argument : function->args())
     if (argument.hasByValAttr())
       argument.addAttr(

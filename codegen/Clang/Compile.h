@@ -22,6 +22,7 @@ struct KernelBounds {
   uint32_t threads = 0;        // of a block: .reqntid
   uint32_t minBlocksPerSm = 1; // .minnctapersm
   uint32_t maxRegisters = 0;   // .maxnreg; 0: as many as the block size allows
+  uint32_t cluster = 1;        // .reqnctapercluster, if more than one block
 };
 
 /// Compiles a translation unit that may include the embedded headers (see

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codegen/Device/math.h"
+#include "codegen/Device/ptx/cluster.h"
 #include "codegen/Device/ptx/mbarrier.h"
 #include "codegen/Device/ptx/memory.h"
 #include "runtime/bundle/DecodeMemory.h"
@@ -28,7 +29,7 @@ template <class Model, class Plan> constexpr DecodeShape decodeShape() {
           Model::kLayers,      !Model::kHashRouting, Plan::kSlots,
           Plan::kMaxBatch,     Plan::kMaxSeq,        Plan::kPlanes,
           Plan::kBlockSteps,   Plan::kRingStages,    Plan::kChunkBytes,
-          Plan::kMatrices,     Plan::kMaxDownTiles};
+          Plan::kMatrices,     Plan::kMaxDownTiles,  Plan::kCluster};
 }
 
 /// Regions of the arena, in the order of decodeRegions.
@@ -107,6 +108,9 @@ template <class M, class P> struct Block {
   static constexpr DecodeShape kShape = decodeShape<M, P>();
   static constexpr SharedLayout kShared = sharedLayout(kShape);
   static constexpr uint32_t kAttnWidth = M::kHeads * M::kHeadDim;
+  /// Two blocks of a cluster share the batch: each keeps every second row of
+  /// the residual stream.
+  static constexpr bool kPaired = P::kCluster == 2;
   static_assert(sizeof(Control<P>) <= kControlBytes,
                 "the control block fits its part of shared memory");
   static_assert(kControlBytes + sizeof(Routing<M, P>) <=
@@ -123,6 +127,9 @@ template <class M, class P> struct Block {
   // Which half of the scratch the last product summed in; 2: all of it.
   uint32_t sumsIn = 2;
 
+  // Operands that the pair has shared.
+  uint32_t shares = 0;
+
   // Recomputed or read again wherever they are used: registers are scarcer than
   // either.
   GROK_DEVICE uint32_t step() const { return layers / (M::kLayers + 1); }
@@ -137,6 +144,16 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t rows() const {
     return P::kMaxBatch == 1 ? 1 : params.rows;
   }
+  /// The other block of the pair.
+  GROK_DEVICE uint32_t peer() const { return ptx::clusterRank() ^ 1; }
+  /// Whether the pair divides the rows. A single one both compute.
+  GROK_DEVICE bool pairShares() const { return kPaired && rows() > 1; }
+  /// The rows whose residual stream the block keeps: firstRow(), firstRow() +
+  /// rowStep(), ...
+  GROK_DEVICE uint32_t firstRow() const {
+    return pairShares() ? ptx::clusterRank() : 0;
+  }
+  GROK_DEVICE uint32_t rowStep() const { return pairShares() ? 2 : 1; }
   /// Address of the block's shared memory, which would be put together again
   /// from a special register wherever it is used.
   uint32_t base = ptx::opaque(uint32_t((__UINTPTR_TYPE__)grokShared));

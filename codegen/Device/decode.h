@@ -9,25 +9,41 @@
 
 namespace grok::device {
 
+/// All threads of the block, in a pair of both.
+template <class B> GROK_DEVICE void syncAll() {
+  if constexpr (B::kPaired)
+    ptx::clusterSync();
+  else
+    ptx::barSync(0, kThreads);
+}
+
 /// Takes the slot that the load-time table gives this SM, or a free one if
-/// another block has it. False: there is no slot for this block.
+/// another block has it. A pair takes two neighbouring slots, by the SM of its
+/// first block. False: there is no slot for this block.
 template <class B> GROK_DEVICE bool claimSlot(B &block) {
   const abi::DecodeParams &p = block.params;
+  constexpr uint32_t kCluster = B::Plan::kCluster;
   uint32_t &slot = block.control().slot;
-  if (block.tid == 0) {
-    uint32_t sm = ptx::smid();
-    slot = sm < p.smCount ? p.slotOfSm[sm] : ~0u;
-    if (slot != ~0u &&
-        ptx::exchange(p.claims + slot, p.launchId) == p.launchId) {
-      slot = 0;
-      while (slot < B::Plan::kSlots &&
-             ptx::exchange(p.claims + slot, p.launchId) == p.launchId)
-        ++slot;
-      if (slot == B::Plan::kSlots)
-        slot = ~0u;
+  if (block.tid == 0 && (kCluster == 1 || ptx::clusterRank() == 0)) {
+    auto taken = [&](uint32_t s) {
+      return ptx::exchange(p.claims + s / kCluster * kCluster, p.launchId) ==
+             p.launchId;
+    };
+    uint32_t sm = ptx::smid(), s = sm < p.smCount ? p.slotOfSm[sm] : ~0u;
+    if (s != ~0u && taken(s)) {
+      s = 0;
+      while (s < B::Plan::kSlots && taken(s))
+        s += kCluster;
+      if (s >= B::Plan::kSlots)
+        s = ~0u;
     }
+    slot = s;
+    if constexpr (B::kPaired)
+      ptx::storeRemote(
+          ptx::remoteAddress(ptx::sharedAddress(&slot), block.peer()),
+          s == ~0u ? s : s ^ 1);
   }
-  ptx::barSync(0, kThreads);
+  syncAll<B>();
   return slot != ~0u;
 }
 
@@ -420,11 +436,14 @@ GROK_DEVICE void decode(const abi::DecodeParams &params) {
     block.control().failed = 0;
     block.control().stop = 0;
   }
-  ptx::barSync(0, kThreads);
+  syncAll<B>();
   if (block.warp() < kWarps)
     consume(block);
   else
     produce(block);
+  if constexpr (B::kPaired) // whose shared memory the other block may still
+                            // write
+    ptx::clusterSync();
 }
 
 } // namespace grok::device

@@ -138,9 +138,12 @@ template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
   using M = typename B::Model;
   using O = Owned<B>;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
-  for (uint32_t e = block.slot(); e < M::kExperts; e += B::Plan::kSlots) {
+  // A pair computes the logits of its two slots' experts, each block those of
+  // the rows that it keeps.
+  const uint32_t slots = block.rowStep();
+  auto compute = [&](uint32_t e) {
     block.sync(); // the sums before have been read
-    for (uint32_t b = 0; b < block.rows(); ++b) {
+    for (uint32_t b = block.firstRow(); b < block.rows(); b += slots) {
       if (!block.rowActive(b))
         continue;
       const float *h = residualRow(block, b);
@@ -158,13 +161,19 @@ template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
       addToSums(block, b, sum);
     }
     block.sync();
-    if (uint32_t b = block.warp(); b < block.rows() && block.rowActive(b)) {
+    const uint32_t b = block.firstRow() + block.warp() * slots;
+    if (b < block.rows() && block.rowActive(b)) {
       float logit[1];
       rowSums(block, b, logit);
       if (block.lane() == 0)
         publish(routerWords(block, b) + e, logit[0], block.epoch());
     }
-  }
+  };
+  for (uint32_t first = block.slot() / slots * slots; first < M::kExperts;
+       first += B::Plan::kSlots)
+#pragma unroll 1
+    for (uint32_t e = first; e < first + slots && e < M::kExperts; ++e)
+      compute(e);
 }
 
 /// The router's logits of one row, in one warp: a lane has pairs of

@@ -8,137 +8,9 @@
 // between a word's arrival and the sums waits for another warp.
 #pragma once
 
-#include "codegen/Device/handover.h"
-#include "codegen/Device/ring.h"
+#include "codegen/Device/operand.h"
 
 namespace grok::device {
-
-/// Place of k (0..31) in a k32 step of the operand: as in a row of a weight
-/// fragment.
-constexpr uint32_t operandElement(uint32_t k) { return fragmentElement(0, k); }
-
-/// The staged K block of the operand: planes[plane][row][k] of 16-bit values,
-/// each k32 step in the order of operandElement. Step s of a K block is stored
-/// and read by warp s % kWarps alone.
-template <class B> struct Operand {
-  using Plan = typename B::Plan;
-  static constexpr uint32_t kStride = operandStride(B::kShape);
-  static constexpr bool kBF16 = B::Model::kBF16;
-
-  uint16_t *data;
-  static GROK_DEVICE Operand of(B &block) {
-    return {(uint16_t *)(block.shared() + B::kShared.operand)};
-  }
-
-  /// Stores x[row][k] and x[row][k + 1] for an even k, counted from the K
-  /// block's start.
-  GROK_DEVICE void store(uint32_t row, uint32_t k, float x0, float x1) const {
-    uint32_t *place = at(row, k);
-    uint32_t high = to16Pair<kBF16>(x0, x1);
-    *place = high;
-    if constexpr (Plan::kPlanes == 2)
-      place[Plan::kMaxBatch * kStride / 2] = rest16Pair<kBF16>(x0, x1, high);
-  }
-
-  /// The same of what two OperandWords carry.
-  GROK_DEVICE void store(uint32_t row, uint32_t k,
-                         const uint64_t (&word)[2]) const {
-    if constexpr (OperandWord<B>::kPair) {
-      *at(row, k) = wordPayload(word[0]);
-      *at(row, k + 2) = wordPayload(word[1]);
-    } else {
-      store(row, k, wordValue(word[0]), wordValue(word[1]));
-    }
-  }
-
-private:
-  GROK_DEVICE uint32_t *at(uint32_t row, uint32_t k) const {
-    return (uint32_t *)(data + row * kStride + k / kTileK * kTileK +
-                        operandElement(k % kTileK));
-  }
-};
-
-/// How a warp's lanes share its k32 steps of a K block when each takes kEach
-/// neighbouring elements: steps warp, warp + kWarps, ... in turn.
-template <uint32_t kEach> struct OwnSteps {
-  static constexpr uint32_t kLanes = kTileK / kEach; // that share a step
-  static constexpr uint32_t kSteps = 32 / kLanes;    // at a time
-  /// Rounds until a block has taken `steps`.
-  static constexpr uint32_t rounds(uint32_t steps) {
-    return ceilDiv(steps, kSteps * kWarps);
-  }
-  /// First element of the thread in a round, and its k32 step.
-  template <class B>
-  static GROK_DEVICE uint32_t step(B &block, uint32_t round) {
-    return block.warp() + (round * kSteps + block.lane() / kLanes) * kWarps;
-  }
-  template <class B>
-  static GROK_DEVICE uint32_t element(B &block, uint32_t round) {
-    return step(block, round) * kTileK + block.lane() % kLanes * kEach;
-  }
-};
-
-/// K blocks of a row of kWidth elements: the same for every tile of a matrix.
-template <class B, uint32_t kWidth> struct KBlocks {
-  static constexpr uint32_t kSteps = (kWidth + kTileK - 1) / kTileK; // of a row
-  static constexpr uint32_t kBlock = B::Plan::kBlockSteps;
-  static constexpr bool kOne = kSteps <= kBlock;
-  /// Steps of the longest K block.
-  static constexpr uint32_t kMost = kOne ? kSteps : kBlock;
-  /// Every warp has the same number of steps of every K block.
-  static constexpr bool kEven = kSteps % kWarps == 0;
-  /// Steps of the K block that begins with step `first`.
-  static GROK_DEVICE uint32_t steps(uint32_t first) {
-    return kOne || kSteps - first < kBlock ? kSteps - first : kBlock;
-  }
-};
-
-/// Stores a K block of vectors of kWidth elements, from step `first` on, as
-/// rows of the operand, zero past the end. words(b) are the OperandWords of row
-/// b; one that is not there keeps what the operand held. Each warp its own
-/// steps.
-template <uint32_t kWidth, class B, class RowWords>
-GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
-                            RowWords words) {
-  using Blocks = KBlocks<B, kWidth>;
-  constexpr uint32_t kValues = OperandWord<B>::kValues, kEach = 2 * kValues;
-  using Own = OwnSteps<kEach>;
-  constexpr uint32_t kRounds = Own::rounds(Blocks::kMost);
-  // Every thread takes part in every round.
-  constexpr bool kFull = Blocks::kSteps % (kWarps * Own::kSteps) == 0 &&
-                         Blocks::kMost % (kWarps * Own::kSteps) == 0;
-  constexpr uint32_t kInFlight = 4,
-                     kRoundsAtOnce = kRounds < kInFlight ? kRounds : kInFlight,
-                     kRowsFit = kInFlight / kRoundsAtOnce,
-                     kMostRows = B::Plan::kMaxBatch,
-                     kRowsAtOnce = kRowsFit < kMostRows ? kRowsFit : kMostRows;
-  Operand<B> operand = Operand<B>::of(block);
-  const uint32_t steps = Blocks::steps(first);
-#pragma unroll 1
-  for (uint32_t b = 0; b < block.rows(); b += kRowsAtOnce) {
-#pragma unroll 1
-    for (uint32_t round = 0; round < kRounds; round += kRoundsAtOnce) {
-      uint64_t word[kRowsAtOnce * kRoundsAtOnce][2];
-      auto row = [&](uint32_t i) { return b + i / kRoundsAtOnce; };
-      auto inRound = [&](uint32_t i) { return round + i % kRoundsAtOnce; };
-      auto takes = [&](uint32_t i) {
-        return row(i) < block.rows() && words(row(i)).there &&
-               ((kFull && kRounds % kRoundsAtOnce == 0) ||
-                Own::step(block, inRound(i)) < steps);
-      };
-      awaitPairs<FullWord>(block, phase, word, [&](uint32_t i) {
-        uint32_t k = first * kTileK + Own::element(block, inRound(i));
-        return Words{words(row(i)).words + k / kValues,
-                     takes(i) && (kWidth % kTileK == 0 || k < kWidth),
-                     kWidth % kEach == 0 || k + kValues < kWidth};
-      });
-#pragma unroll
-      for (uint32_t i = 0; i < kRowsAtOnce * kRoundsAtOnce; ++i)
-        if (takes(i))
-          operand.store(row(i), Own::element(block, inRound(i)), word[i]);
-    }
-  }
-}
 
 /// Whose value a thread holds; `mine` is false if nobody's.
 struct Output {
@@ -365,6 +237,11 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
   const abi::Extent extent = block.extent(matrix);
   const uint32_t rows = block.rows();
 
+  // The other block of the pair waits for the rows that this one stages.
+  if (kShared<B, kWidth> && extent.tileCount == 0 && !staged) {
+    stage(0);
+    staged = true;
+  }
 #pragma unroll 1
   for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles

@@ -1,18 +1,22 @@
-// The residual stream h, float32. Every slot keeps all of it; a thread owns the
-// same elements of every row as of the operand, so that no synchronisation is
-// needed, and adds each sub-block's normalised output as it arrives.
+// The residual stream h, float32. Every slot keeps all of it, or, in a pair of
+// blocks, every second row; a thread owns the same elements of every row as of
+// the operand, so that no synchronisation is needed, and adds each sub-block's
+// normalised output as it arrives.
 #pragma once
 
 #include "codegen/Device/matvec.h"
 
 namespace grok::device {
 
+/// h of row b, which the block keeps.
 template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
+  const uint32_t place = B::kPaired ? b / 2 : b;
   if constexpr (residualInShared(B::kShape))
     return (float *)(block.shared() + B::kShared.residual) +
-           b * B::Model::kHidden;
+           place * B::Model::kHidden;
   return block.template region<float>(Region::kResidual) +
-         (uint64_t(block.slot()) * B::Plan::kMaxBatch + b) * B::Model::kHidden;
+         (uint64_t(block.slot()) * B::kShape.residualRows() + place) *
+             B::Model::kHidden;
 }
 
 /// A thread's share of a vector [D]: parts of kEach neighbouring elements, as
@@ -100,7 +104,9 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
   using O = Owned<B>;
   Operand<B> operand = Operand<B>::of(block);
   const uint32_t steps = KBlocks<B, O::kHidden>::steps(first);
-  for (uint32_t b = 0; b < block.rows(); ++b) {
+  OperandShare<B, O::kHidden> share{block};
+  share.begin();
+  for (uint32_t b = block.firstRow(); b < block.rows(); b += block.rowStep()) {
     if (!block.rowActive(b))
       continue;
     const float *h = residualRow(block, b);
@@ -114,6 +120,7 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
       O::stage(operand, b, k, x);
     }
   }
+  share.finish(Phase::kQkv);
 }
 
 /// h = multiplier * Emb[token] for every active row. The token's row was
@@ -123,7 +130,7 @@ template <class B> GROK_DEVICE void embed(B &block) {
   using P = typename B::Plan;
   using O = Owned<B>;
   auto &control = block.control();
-  for (uint32_t b = 0; b < block.rows(); ++b) {
+  for (uint32_t b = block.firstRow(); b < block.rows(); b += block.rowStep()) {
     if (!block.rowActive(b))
       continue;
     const uint16_t *row =
@@ -155,7 +162,7 @@ template <class B> GROK_DEVICE void embed(B &block) {
     addToSums(block, b, sum);
   }
   block.sync();
-  for (uint32_t b = 0; b < block.rows(); ++b) {
+  for (uint32_t b = block.firstRow(); b < block.rows(); b += block.rowStep()) {
     float sum[1];
     rowSums(block, b, sum);
     if (block.lane() == 0)
@@ -179,8 +186,8 @@ struct Factors {
 /// h += RMSNorm(y; gain) for the rows whose bit is set in `rows`, where y
 /// arrives as words [row][D]; then the norm of the new h with `nextGain`
 /// becomes the operand, or, if a row is longer than a K block, its factor is
-/// kept for stageNormed. Of batch rows [first, first + kRows). Ends without a
-/// barrier.
+/// kept for stageNormed. Of kRows of the block's rows, from batch row `first`
+/// on. Ends without a barrier.
 template <uint32_t kRows, class B>
 GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
                                const float *gain, const float *nextGain,
@@ -192,6 +199,7 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
   // y and the gains fit the registers; the gains are there before y is.
   constexpr bool kKept = kParts * kEach <= 8;
   constexpr uint32_t kAtOnce = kKept ? kParts : 4; // in flight, of a row
+  auto row = [&](uint32_t r) { return first + r * block.rowStep(); };
   auto active = [&](uint32_t b) {
     return b < block.rows() && block.rowActive(b);
   };
@@ -226,11 +234,11 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
   uint64_t word[kKept ? kRows * kParts : kAtOnce][2]; // [row][part]
   if constexpr (kKept)
     awaitPairs<typename Out::Format>(block, phase, word, [&](uint32_t i) {
-      return words(first + i / kParts, i % kParts);
+      return words(row(i / kParts), i % kParts);
     });
 #pragma unroll
   for (uint32_t r = 0; r < kRows; ++r) {
-    const uint32_t b = first + r;
+    const uint32_t b = row(r);
     if (!active(b))
       continue;
     const float *h = residualRow(block, b);
@@ -265,7 +273,7 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
   Operand<B> operand = Operand<B>::of(block);
 #pragma unroll
   for (uint32_t r = 0; r < kRows; ++r) {
-    const uint32_t b = first + r;
+    const uint32_t b = row(r);
     if (!active(b))
       continue;
     float sum[kRowSums];
@@ -312,19 +320,26 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
   ptx::warpSync();
 }
 
-/// addNormedRows for the whole batch, two rows at a time: their words are in
-/// flight together. More would only queue in L2, whose lines all slots read at
-/// the same moment. The arithmetic of a row does not depend on the batch.
+/// addNormedRows for the block's rows, several at a time: their words are in
+/// flight together. More than two would only queue in L2, whose lines all slots
+/// read at the same moment, unless pairs of slots read them once. Then the
+/// operand is shared. The arithmetic of a row does not depend on the batch.
 template <class B>
 GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
                            const float *nextGain, uint32_t rows, Phase phase) {
-  constexpr uint32_t kRows = B::Plan::kMaxBatch < 2 ? 1 : 2;
+  constexpr uint32_t kMost = B::kShape.residualRows(),
+                     kAtOnce = B::kPaired ? 4 : 2,
+                     kRows = kMost < kAtOnce ? kMost : kAtOnce;
+  OperandShare<B, B::Model::kHidden> share{block};
+  share.begin();
   if (kRows == 1 || block.rows() == 1)
-    addNormedRows<1>(block, 0, y, gain, nextGain, rows, phase);
+    addNormedRows<1>(block, block.firstRow(), y, gain, nextGain, rows, phase);
   else
 #pragma unroll 1
-    for (uint32_t first = 0; first < block.rows(); first += kRows)
+    for (uint32_t first = block.firstRow(); first < block.rows();
+         first += kRows * block.rowStep())
       addNormedRows<kRows>(block, first, y, gain, nextGain, rows, phase);
+  share.finish(phase);
 }
 
 } // namespace grok::device

@@ -50,6 +50,7 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
   c.count("kChunkBytes", plan.chunkBytes);
   c.count("kMatrices", shape.matrices);
   c.count("kThreads", plan.threads);
+  c.count("kCluster", plan.cluster);
   c.count("kSharedBytes", plan.sharedBytes);
   c.flag("kPresence", needsPresence(plan, model));
   c.flag("kTrace", trace);

@@ -74,6 +74,7 @@ static void fillStream(plan::StreamOp op, bool hasKernel, PlanTables &tables) {
   tables.paceCycles = op.getPace();
   tables.sharedBytes = op.getSharedBytes();
   tables.threads = op.getThreads();
+  tables.cluster = op.getCluster();
 }
 
 static PrefillTile prefillOf(plan::PrefillOp op) {

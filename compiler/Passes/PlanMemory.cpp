@@ -112,9 +112,11 @@ FailureOr<StreamShape> PlanMemory::chooseStream() {
       if (longerThanNeeded || !sumsWholeBatches(blockSteps, longest))
         continue;
       for (uint32_t stages = kMostStages; stages >= fewest; --stages) {
-        StreamShape stream{blockSteps, stages, kChunkBytes};
+        StreamShape stream{blockSteps, stages, kChunkBytes, 1};
         if (!hasKernel())
           return stream;
+        if (canPairBlocks(decodeShape(device, stream), target.getSm()))
+          stream.cluster = 2;
         DecodeShape shape = decodeShape(device, stream);
         if (uint64_t(stages) * kChunkBytes < fewestRingBytes(shape))
           break;
@@ -164,7 +166,7 @@ void PlanMemory::addStream(const StreamShape &stream) {
   OpBuilder b = OpBuilder::atBlockEnd(&device.getBody().front());
   StreamOp::create(b, device.getLoc(), stream.blockSteps, stream.ringStages,
                    stream.chunkBytes, inFlight(stream.ringStages), pace(),
-                   sharedBytes(stream), (kWarps + 1) * 32);
+                   sharedBytes(stream), (kWarps + 1) * 32, stream.cluster);
 }
 
 /// Bytes of the arena. Every region has a place of its own.

@@ -45,6 +45,11 @@ static uint32_t maxDownTiles(DeviceOp device) {
   return uint32_t(most);
 }
 
+StreamShape streamShape(StreamOp op) {
+  return {op.getBlockSteps(), op.getRingStages(), op.getChunkBytes(),
+          op.getCluster()};
+}
+
 DecodeShape decodeShape(DeviceOp device, const StreamShape &stream) {
   ModelConfig m = sizesOf(device);
   auto bounds = device.find<BoundsOp>();
@@ -67,6 +72,7 @@ DecodeShape decodeShape(DeviceOp device, const StreamShape &stream) {
   s.blockSteps = stream.blockSteps;
   s.ringStages = stream.ringStages;
   s.chunkBytes = stream.chunkBytes;
+  s.cluster = stream.cluster;
   auto matrices = device.getBody().front().getOps<MatrixOp>();
   s.matrices = uint32_t(std::distance(matrices.begin(), matrices.end()));
   s.maxDownTiles = maxDownTiles(device);
@@ -74,10 +80,7 @@ DecodeShape decodeShape(DeviceOp device, const StreamShape &stream) {
 }
 
 PrefillShape prefillShape(DeviceOp device, const PrefillTile &tile) {
-  auto stream = device.find<StreamOp>();
-  return {decodeShape(device, {stream.getBlockSteps(), stream.getRingStages(),
-                               stream.getChunkBytes()}),
-          tile};
+  return {decodeShape(device, streamShape(device.find<StreamOp>())), tile};
 }
 
 uint32_t kvElementBytes(DeviceOp device) {

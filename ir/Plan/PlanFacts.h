@@ -15,8 +15,9 @@ ModelConfig sizesOf(DeviceOp device);
 
 /// A stream's part of DecodeShape, before or after there is a plan.stream.
 struct StreamShape {
-  uint32_t blockSteps, ringStages, chunkBytes;
+  uint32_t blockSteps, ringStages, chunkBytes, cluster;
 };
+StreamShape streamShape(StreamOp op);
 /// What the sizes of buffers depend on. Slots must be assigned.
 DecodeShape decodeShape(DeviceOp device, const StreamShape &stream);
 /// The same of prefill. There must be a plan.stream.

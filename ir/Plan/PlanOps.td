@@ -232,17 +232,18 @@ def StreamOp : Plan_Part<"stream"> {
     `in_flight` of them on their way and at least `pace` SM cycles from one to the next. Matrices are consumed in K blocks
     of `block_steps` k32 steps: a multiple of 64, or as long as the longest row. The ring holds what the kernel waits for at
     once: 64 steps, or a shorter K block, and a chunk, or the keys of a block of positions. `shared` is the dynamic shared
-    memory of the block of `threads` threads. A CPU runs no kernel: only its K block counts there, and `shared` is 0.
+    memory of the block of `threads` threads. With `cluster 2` the blocks of two neighbouring slots share a batch: each keeps
+    the residual stream of every second row. A CPU runs no kernel: only its K block counts there, and `shared` is 0.
 
     ```mlir
     plan.stream block_steps 128 stages 7 chunk 16384 in_flight 3 pace 890 shared 219648 threads 288
     ```
   }];
   let arguments = (ins I32Attr:$block_steps, I32Attr:$ring_stages, I32Attr:$chunk_bytes, I32Attr:$in_flight, I32Attr:$pace,
-                       I32Attr:$shared_bytes, I32Attr:$threads);
+                       I32Attr:$shared_bytes, I32Attr:$threads, DefaultValuedAttr<I32Attr, "1">:$cluster);
   let assemblyFormat = [{
     `block_steps` $block_steps `stages` $ring_stages `chunk` $chunk_bytes `in_flight` $in_flight `pace` $pace
-    `shared` $shared_bytes `threads` $threads attr-dict
+    `shared` $shared_bytes `threads` $threads (`cluster` $cluster^)? attr-dict
   }];
   let hasVerifier = 1;
 }

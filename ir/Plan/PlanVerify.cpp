@@ -378,8 +378,7 @@ bool assigned(DeviceOp device) {
 }
 
 DecodeShape shapeWith(DeviceOp device, StreamOp op) {
-  return decodeShape(
-      device, {op.getBlockSteps(), op.getRingStages(), op.getChunkBytes()});
+  return decodeShape(device, streamShape(op));
 }
 
 LogicalResult Verifier::stream() {
@@ -396,6 +395,11 @@ LogicalResult Verifier::stream() {
            << longest;
   if (target.getSm() == 0)
     return success(); // no kernel runs it
+  if (op.getCluster() == 2 &&
+      !canPairBlocks(shapeWith(device, op), target.getSm()))
+    return op.emitOpError("pairs blocks, expected single ones: pairs need "
+                          "sm_90, an even number of slots, a batch, and a row "
+                          "of the residual stream within a K block");
   uint64_t ring = uint64_t(op.getRingStages()) * op.getChunkBytes();
   uint64_t awaited = fewestRingBytes(shapeWith(device, op));
   if (ring < awaited)

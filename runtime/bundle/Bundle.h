@@ -56,7 +56,7 @@ struct FileRecord {
 /// Version 3 added prefill: the option `max_prefill`, the plan's fields and
 /// regions, prefill.ptx. Version 2 is read as bundles without it. Nothing of
 /// version 1 is read.
-inline constexpr uint32_t kBundleFormatVersion = 3, kOldestFormatVersion = 2;
+inline constexpr uint32_t kBundleFormatVersion = 4, kOldestFormatVersion = 2;
 
 struct Manifest {
   uint32_t formatVersion = kBundleFormatVersion;

@@ -40,9 +40,12 @@ struct DecodeShape {
   uint32_t matrices;     // entries of the extent table per slot
   uint32_t maxDownTiles; // largest tile count of a slot in a down or dense_down
                          // matrix
+  uint32_t cluster; // blocks that share the rows of the residual stream: 1 or 2
 
   constexpr uint32_t kvBlocks() const { return ceilDiv(maxSeq, 64); }
   constexpr uint32_t headsPerKv() const { return heads / kvHeads; }
+  /// Rows of the residual stream that a block keeps.
+  constexpr uint32_t residualRows() const { return ceilDiv(maxBatch, cluster); }
   /// Values that a word carries of what becomes an operand: two of 16 bits, or
   /// a float32 for split activations.
   constexpr uint32_t operandValues() const { return planes == 1 ? 2 : 1; }
@@ -105,8 +108,8 @@ constexpr RegionList decodeRegions(const DecodeShape &s) {
       {"candidates",
        uint64_t(kParities) * s.slots * s.maxBatch * 2 * kWordBytes,
        Phase::kHead, Phase::kHead},
-      {"residual", uint64_t(s.slots) * s.maxBatch * s.hidden * 4, Phase::kQkv,
-       Phase::kHead}, // [slot][row][D] float32
+      {"residual", uint64_t(s.slots) * s.residualRows() * s.hidden * 4,
+       Phase::kQkv, Phase::kHead}, // [slot][row][D] float32
       {"rope", uint64_t(s.maxSeq) * s.headDim * 4, Phase::kQkv,
        Phase::kHead}, // [position][dh/2] {cos, sin}, filled at load
       {"logits", uint64_t(s.maxBatch) * s.vocab * 4, Phase::kHead,
@@ -136,7 +139,15 @@ struct SharedLayout {
 /// Whether the block keeps the residual stream in shared memory; a larger one
 /// lives in the arena, in L2.
 constexpr bool residualInShared(const DecodeShape &s) {
-  return uint64_t(s.hidden) * s.maxBatch * 4 <= 65536;
+  return uint64_t(s.hidden) * s.residualRows() * 4 <= 65536;
+}
+
+/// Whether the blocks of two slots can share a batch: sm_90's clusters are
+/// there, and a row of the residual stream is one K block, so that it becomes
+/// an operand at once.
+constexpr bool canPairBlocks(const DecodeShape &s, uint32_t sm) {
+  return sm >= 90 && s.maxBatch > 1 && s.slots % 2 == 0 &&
+         s.hidden <= s.blockSteps * kTileK;
 }
 
 inline constexpr uint32_t kKvPositions = 64; // of a block of the KV cache
@@ -209,8 +220,9 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   SharedLayout l{};
   l.ring = take(uint64_t(s.ringStages) * s.chunkBytes);
   l.operand = take(uint64_t(s.planes) * s.maxBatch * operandStride(s) * 2);
-  l.residual = take(residualInShared(s) ? uint64_t(s.maxBatch) * s.hidden * 4
-                                        : 0); // [row][D] float32
+  l.residual =
+      take(residualInShared(s) ? uint64_t(s.residualRows()) * s.hidden * 4
+                               : 0); // [row][D] float32
   // The warps' partial sums of a tile group, in tileSumsBytes each. Attention
   // and merging use the same bytes.
   uint64_t sums = uint64_t(kGroupTiles) * tileSumsBytes(s.maxBatch);
@@ -223,7 +235,8 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
       take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 +
            uint64_t(s.experts) * 4 + kControlBytes);
   l.extents = take(uint64_t(s.matrices) * 24);
-  l.barriers = take(uint64_t(s.ringStages) * 16 + 128);
+  l.barriers = take(uint64_t(s.ringStages) * 16 + 128 +
+                    (s.cluster > 1 ? kWarps * 16 : 0));
   l.total = uint32_t(at);
   return l;
 }

@@ -398,6 +398,11 @@ private:
       return error("K block steps", absl::StrCat(p_.blockSteps),
                    absl::StrCat("a multiple of ", kBatchSteps * kWarps,
                                 " or at least the longest row's ", longest));
+    if (!hasKernel() ? p_.cluster != 1
+                     : p_.cluster < 1 || p_.cluster > 2 ||
+                           (p_.cluster == 2 && p_.slots % 2))
+      return error("blocks of a cluster", absl::StrCat(p_.cluster),
+                   "1, or 2 of a kernel with an even number of slots");
     if (!hasKernel())
       return absl::OkStatus();
     for (absl::Status s :
@@ -608,6 +613,7 @@ DecodeShape decodeShape(const ModelConfig &m, const PlanTables &p) {
   s.blockSteps = p.blockSteps;
   s.ringStages = p.ringStages;
   s.chunkBytes = p.chunkBytes;
+  s.cluster = p.cluster;
   s.matrices = uint32_t(p.matrices.size());
   for (const PlanMatrix &matrix : p.matrices)
     if (matrix.kind == MatrixKind::kDown ||

@@ -8,8 +8,9 @@ namespace grok {
 namespace {
 
 constexpr std::string_view kMagic = "GROKPLAN";
-constexpr uint32_t kVersion = 3;
-/// Without the fields of prefill.
+constexpr uint32_t kVersion = 4;
+/// The versions that added the fields of prefill, and clusters.
+constexpr uint32_t kPrefillVersion = 3, kClusterVersion = 4;
 constexpr uint32_t kOldestVersion = 2;
 constexpr size_t kMaxNameBytes = 64;
 // Bytes of a table's element in the file.
@@ -97,12 +98,14 @@ private:
     plan_.blobBytes = in_.u64();
     plan_.arenaBytes = in_.u64();
     plan_.kvReserveBytes = in_.u64();
-    if (version_ == kOldestVersion)
-      return absl::OkStatus();
-    plan_.prefill.tokens = in_.u32();
-    plan_.prefill.tileTokens = in_.u32();
-    plan_.prefill.stages = in_.u32();
-    plan_.prefill.sharedBytes = in_.u32();
+    if (version_ >= kPrefillVersion) {
+      plan_.prefill.tokens = in_.u32();
+      plan_.prefill.tileTokens = in_.u32();
+      plan_.prefill.stages = in_.u32();
+      plan_.prefill.sharedBytes = in_.u32();
+    }
+    if (version_ >= kClusterVersion)
+      plan_.cluster = in_.u32();
     return absl::OkStatus();
   }
 
@@ -233,7 +236,7 @@ void writeScalars(const PlanTables &p, ByteWriter &out) {
                      p.arenaBytes, p.kvReserveBytes})
     out.u64(v);
   for (uint32_t v : {p.prefill.tokens, p.prefill.tileTokens, p.prefill.stages,
-                     p.prefill.sharedBytes})
+                     p.prefill.sharedBytes, p.cluster})
     out.u32(v);
 }
 

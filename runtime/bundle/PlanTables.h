@@ -83,6 +83,7 @@ struct PlanTables {
                             // a slot to the next
   uint32_t sharedBytes = 0; // dynamic shared memory of the decode kernel
   uint32_t threads = 0;     // of a block of the decode kernel
+  uint32_t cluster = 1;     // its blocks that share a batch: 1 or 2
 
   PrefillTile prefill; // tokens 0: none
 

@@ -321,7 +321,9 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
   epoch_ += uint32_t(epochs);
   status() = abi::StatusRecord{};
   void *arguments[] = {&params};
-  GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, kernel, smCount_, 1, 1,
+  // A block an SM, in whole clusters.
+  uint32_t blocks = smCount_ / plan_.cluster * plan_.cluster;
+  GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, kernel, blocks, 1, 1,
                             plan_.threads, 1, 1, sharedLimit_, nullptr,
                             arguments);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);

@@ -86,6 +86,7 @@ Json matricesJson(const PlanTables &plan) {
 Json planJson(const PlanTables &plan) {
   return {{"slots", plan.slots},
           {"threads", plan.threads},
+          {"cluster", plan.cluster},
           {"shared_bytes", plan.sharedBytes},
           {"ring_stages", plan.ringStages},
           {"chunk_bytes", plan.chunkBytes},
