@@ -96,20 +96,21 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   /// Steps [first, first + kBatch) of the warp. What lies in columns beyond the
   /// batch is of no account.
   GROK_DEVICE Operands operands(uint32_t first) const {
-    constexpr uint32_t kStride = Operand<B>::kStride;
+    using Layout = Operand<B>;
     uint32_t row = block.lane() / 4;
     row = row < block.rows() ? row : 0;
     uint32_t address =
         block.sharedAddress(B::kShared.operand) +
-        (row * kStride + block.lane() % 4 * 8 + step(first) * kTileK) * 2;
+        Layout::rowOffset(block.warp(), row) + block.lane() % 4 * 16 +
+        first * kTileK * 2;
     Operands x;
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane)
         x.step[i * kPlanes + plane] =
-            load16(first + i, address + i * kWarps * kTileK * 2 +
-                                  plane * Plan::kMaxBatch * kStride * 2);
+            load16(first + i, address + i * kTileK * 2 +
+                                  plane * Layout::kLayout.planeBytes);
     return x;
   }
 

@@ -22,17 +22,25 @@ namespace grok::device {
 /// fragment.
 constexpr uint32_t operandElement(uint32_t k) { return fragmentElement(0, k); }
 
-/// The staged K block of the operand: planes[plane][row][k] of 16-bit values,
+/// The staged K block of the operand: 16-bit values, laid out by operandLayout,
 /// each k32 step in the order of operandElement. Step s of a K block is stored
 /// and read by warp s % kWarps alone.
 template <class B> struct Operand {
   using Plan = typename B::Plan;
-  static constexpr uint32_t kStride = operandStride(B::kShape);
+  static constexpr OperandLayout kLayout = operandLayout(B::kShape);
   static constexpr bool kBF16 = B::Model::kBF16;
 
-  uint16_t *data;
+  uint8_t *data;
   static GROK_DEVICE Operand of(B &block) {
-    return {(uint16_t *)(block.shared() + B::kShared.operand)};
+    return {block.shared() + B::kShared.operand};
+  }
+
+  /// Byte offset of a row of a warp.
+  static GROK_DEVICE uint32_t rowOffset(uint32_t warp, uint32_t row) {
+    uint32_t offset = warp * kLayout.warpBytes;
+    if constexpr (B::kPaired)
+      return offset + row % 2 * kLayout.blockBytes + row / 2 * kLayout.rowBytes;
+    return offset + row * kLayout.rowBytes;
   }
 
   /// Stores x[row][k] and x[row][k + 1] for an even k, counted from the K
@@ -42,7 +50,7 @@ template <class B> struct Operand {
     uint32_t high = to16Pair<kBF16>(x0, x1);
     *place = high;
     if constexpr (Plan::kPlanes == 2)
-      place[Plan::kMaxBatch * kStride / 2] = rest16Pair<kBF16>(x0, x1, high);
+      place[kLayout.planeBytes / 4] = rest16Pair<kBF16>(x0, x1, high);
   }
 
   /// The same of what two OperandWords carry.
@@ -58,8 +66,10 @@ template <class B> struct Operand {
 
 private:
   GROK_DEVICE uint32_t *at(uint32_t row, uint32_t k) const {
-    return (uint32_t *)(data + row * kStride + k / kTileK * kTileK +
-                        operandElement(k % kTileK));
+    uint32_t step = k / kTileK;
+    return (uint32_t *)(data + rowOffset(step % kWarps, row) +
+                        step / kWarps * kTileK * 2 +
+                        operandElement(k % kTileK) * 2);
   }
 };
 
@@ -103,43 +113,53 @@ template <class B, uint32_t kWidth> struct KBlocks {
 template <class B, uint32_t kWidth>
 inline constexpr bool kShared = B::kPaired && KBlocks<B, kWidth>::kOne;
 
-/// What passes between the blocks of a pair, for one warp.
+/// What passes between the blocks of a pair, for one warp: nothing where it has
+/// no steps.
 template <class B, uint32_t kWidth> struct OperandShare {
   using Plan = typename B::Plan;
+  using Layout = Operand<B>;
   B &block;
 
   /// Before staging: this warp reads nothing of the operand before.
   GROK_DEVICE void begin() const {
-    if constexpr (kShared<B, kWidth>)
-      if (block.pairShares()) {
-        ptx::warpSync();
-        if (block.lane() == 0)
-          ptx::mbarrierArriveRemote(
-              ptx::remoteAddress(freeBarrier(), block.peer()));
-      }
+    if (!shares())
+      return;
+    ptx::warpSync();
+    if (block.lane() == 0)
+      ptx::mbarrierArriveRemote(
+          ptx::remoteAddress(freeBarrier(), block.peer()));
+  }
+
+  /// Before the first store: the other block has what was staged before.
+  GROK_DEVICE void await(Phase phase) const {
+    if (shares())
+      waitBarrier(block, freeBarrier(), block.shares & 1, phase);
   }
 
   /// After staging: gives the warp's steps of the block's rows to the other
   /// one, and waits for its rows.
   GROK_DEVICE void finish(Phase phase) const {
-    if constexpr (kShared<B, kWidth>)
-      if (block.pairShares()) {
-        const uint32_t mine = ceilDiv(block.rows() - block.firstRow(), 2);
-        ptx::warpSync();
-        waitBarrier(block, freeBarrier(), block.shares & 1, phase);
-        if (block.lane() == 0)
-          ptx::mbarrierExpect(fullBarrier(), (block.rows() - mine) *
-                                                 pieces() * 16 * Plan::kPlanes);
-        for (uint32_t b = block.firstRow(); b < block.rows(); b += 2)
-          send(b);
-        waitBarrier(block, fullBarrier(), block.shares & 1, phase);
-        ++block.shares;
-      }
+    if (!shares())
+      return;
+    const uint32_t mine = ceilDiv(block.rows() - block.firstRow(), 2);
+    ptx::fenceAsyncProxyShared();
+    ptx::warpSync();
+    if (block.lane() == 0) {
+      ptx::mbarrierExpect(fullBarrier(),
+                          (block.rows() - mine) * Layout::kLayout.rowBytes *
+                              Plan::kPlanes);
+      send(mine * Layout::kLayout.rowBytes);
+    }
+    waitBarrier(block, fullBarrier(), block.shares & 1, phase);
+    ++block.shares;
   }
 
 private:
-  static constexpr uint32_t kPieces = kTileK * 2 / 16; // of a step, 16 bytes
-
+  GROK_DEVICE bool shares() const {
+    constexpr uint32_t kSteps = KBlocks<B, kWidth>::kSteps;
+    return kShared<B, kWidth> && block.pairShares() &&
+           (kSteps >= kWarps || block.warp() < kSteps);
+  }
   GROK_DEVICE uint32_t fullBarrier() const {
     return RingBarriers<B>::of(block).pair(block.warp(), 0);
   }
@@ -147,27 +167,17 @@ private:
     return RingBarriers<B>::of(block).pair(block.warp(), 1);
   }
 
-  /// Of the warp's steps of a row.
-  GROK_DEVICE uint32_t pieces() const {
-    constexpr uint32_t kSteps = KBlocks<B, kWidth>::kSteps;
-    return (kSteps - block.warp() + kWarps - 1) / kWarps * kPieces;
-  }
-
-  GROK_DEVICE void send(uint32_t row) const {
-    constexpr uint32_t kStride = Operand<B>::kStride;
-    const uint32_t own = block.sharedAddress(B::kShared.operand) +
-                         row * kStride * 2 + block.warp() * kTileK * 2,
+  /// By one lane.
+  GROK_DEVICE void send(uint32_t bytes) const {
+    const uint32_t own =
+                       block.sharedAddress(B::kShared.operand) +
+                       Layout::rowOffset(block.warp(), block.firstRow()),
                    there = ptx::remoteAddress(own, block.peer()),
                    barrier = ptx::remoteAddress(fullBarrier(), block.peer());
-    for (uint32_t i = block.lane(); i < pieces(); i += 32) {
-      const uint32_t at =
-          i / kPieces * kWarps * kTileK * 2 + i % kPieces * 16;
 #pragma unroll
-      for (uint32_t plane = 0; plane < Plan::kPlanes; ++plane) {
-        const uint32_t offset = at + plane * Plan::kMaxBatch * kStride * 2;
-        ptx::storeRemoteCounted(there + offset, ptx::loadShared16(own + offset),
-                                barrier);
-      }
+    for (uint32_t plane = 0; plane < Plan::kPlanes; ++plane) {
+      const uint32_t offset = plane * Layout::kLayout.planeBytes;
+      ptx::bulkCopyRemote(there + offset, own + offset, bytes, barrier);
     }
   }
 };
@@ -217,6 +227,8 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
                      takes(i) && (kWidth % kTileK == 0 || k < kWidth),
                      kWidth % kEach == 0 || k + kValues < kWidth};
       });
+      if (b0 == firstRow && round == 0)
+        share.await(phase);
 #pragma unroll
       for (uint32_t i = 0; i < kRowsAtOnce * kRoundsAtOnce; ++i)
         if (takes(i))

@@ -106,6 +106,7 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
   const uint32_t steps = KBlocks<B, O::kHidden>::steps(first);
   OperandShare<B, O::kHidden> share{block};
   share.begin();
+  share.await(Phase::kQkv);
   for (uint32_t b = block.firstRow(); b < block.rows(); b += block.rowStep()) {
     if (!block.rowActive(b))
       continue;
@@ -192,6 +193,7 @@ template <uint32_t kRows, class B>
 GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
                                const float *gain, const float *nextGain,
                                uint32_t rows, Phase phase) {
+  const OperandShare<B, B::Model::kHidden> share{block};
   using O = Owned<B>;
   using Part = typename O::Part;
   using Out = OutputWord<B>;
@@ -268,6 +270,8 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
   }
   trace(block, phase, TracePoint::kReady, phase == Phase::kGateUp ? 0 : 1);
   block.sync();
+  if (first == block.firstRow())
+    share.await(phase);
 
   // Every thread finishes the sums for itself: a barrier less.
   Operand<B> operand = Operand<B>::of(block);

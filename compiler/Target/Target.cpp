@@ -20,7 +20,7 @@ struct Family {
   uint32_t minPtx; // 70 is PTX 7.0
 };
 constexpr Family kFamilies[] = {
-    {0, "", 0}, {80, "sm_80", 70}, {90, "sm_90a", 81}};
+    {0, "", 0}, {80, "sm_80", 70}, {90, "sm_90a", 80}};
 
 /// "8.0" -> 80; 0 if it is not MAJOR.MINOR of one digit each.
 uint32_t parsePtx(const std::string &text) {

@@ -35,15 +35,6 @@ GROK_DEVICE void storeRemote(uint32_t remote, uint32_t v) {
                : "memory");
 }
 
-/// Stores 16 bytes and counts them on an mbarrier of the same block.
-GROK_DEVICE void storeRemoteCounted(uint32_t remote, const U4 &v,
-                                    uint32_t remoteBarrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
-               "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(remote),
-               "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(remoteBarrier)
-               : "memory");
-}
-
 GROK_DEVICE void mbarrierArriveRemote(uint32_t remoteBarrier) {
   asm volatile(
       "mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remoteBarrier)

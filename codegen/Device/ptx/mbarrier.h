@@ -64,6 +64,16 @@ GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes,
                : "memory");
 }
 
+/// sm_90: one thread copies `bytes` (a multiple of 16) from this block's shared
+/// memory to another's of the cluster, counted on a barrier there.
+GROK_DEVICE void bulkCopyRemote(uint32_t remote, uint32_t shared,
+                                uint32_t bytes, uint32_t remoteBarrier) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_"
+               "tx::bytes [%0], [%1], %2, [%3];" ::"r"(remote),
+               "r"(shared), "r"(bytes), "r"(remoteBarrier)
+               : "memory");
+}
+
 /// sm_90: orders ordinary accesses to global memory and bulk copies of it.
 GROK_DEVICE void fenceAsyncProxy() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
