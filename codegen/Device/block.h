@@ -92,9 +92,10 @@ template <class Plan> struct Control {
                                      // or of its slot's head extent
   uint32_t embeddingTile[Plan::kMaxBatch]; // tied: tile within that extent
   uint32_t embeddingTiles[Plan::kMaxBatch];
-  alignas(16) float reduce[Plan::kMaxBatch][kWarps][kMostSums];
+  alignas(16) float reduce[kWarps][kMostSums];
   // 1 / sqrt(mean(h^2) + eps) of the residual stream, what the next RMSNorm
-  // multiplies by: every warp's copy.
+  // multiplies by. A kernel for one row has every warp's copy, which needs no
+  // barrier, one for a batch only the first.
   float normFactor[Plan::kMaxBatch][kWarps];
   uint32_t slot;
   uint32_t experts;    // used so far in this step, summed over the layers
@@ -186,9 +187,9 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t activeRows() { return P::kMaxBatch == 1 ? 1 : active(); }
   /// Whether row b computes a position in this step; some row does.
   GROK_DEVICE bool rowActive(uint32_t b) { return activeRows() >> b & 1; }
-  /// The warp's copy of row b's norm factor; write it in one lane.
+  /// Row b's norm factor, or the warp's copy of it; write it in one lane.
   GROK_DEVICE float &normFactor(uint32_t b) {
-    return control().normFactor[b][warp()];
+    return control().normFactor[b][P::kMaxBatch == 1 ? warp() : 0];
   }
   GROK_DEVICE uint32_t position(uint32_t b) { return control().position[b]; }
 
@@ -287,41 +288,71 @@ GROK_DEVICE float foldLanes(B &block, const float (&value)[kCount]) {
   }
 }
 
-/// First half of sums over the consumer threads: this thread's `value`s of row
-/// b. The order of a sum depends on nothing but the thread count. After all
-/// rows and a barrier, rowSums.
+/// Whether the kernel is one for a single row, whose warps stage for themselves.
+template <class B>
+inline constexpr bool kOneRow = B::Plan::kMaxBatch == 1;
+
+/// The warps that work on one row: as many teams as the block keeps rows of the
+/// residual stream.
+template <class B> struct Team {
+  static constexpr uint32_t kRows = B::kShape.residualRows();
+  static constexpr uint32_t kCount = kRows > 4 ? 8 : kRows > 2 ? 4 : kRows;
+  static constexpr uint32_t kTeamWarps = kWarps / kCount;
+  static constexpr uint32_t kLanes = kTeamWarps * 32;
+
+  static GROK_DEVICE uint32_t index(B &block) {
+    return block.warp() / kTeamWarps;
+  }
+  static GROK_DEVICE uint32_t lane(B &block) { return block.tid % kLanes; }
+  /// The team's row of the residual stream; there may be none such.
+  static GROK_DEVICE uint32_t row(B &block) {
+    return block.firstRow() + index(block) * block.rowStep();
+  }
+};
+
+/// First half of sums over a team: this thread's `value`s. The order of a sum
+/// depends on nothing but the team's size. After a barrier, teamSums.
 template <uint32_t kCount, class B>
-GROK_DEVICE void addToSums(B &block, uint32_t b, float (&value)[kCount]) {
+GROK_DEVICE void addToSums(B &block, float (&value)[kCount]) {
   static_assert(kCount == 1 || kCount == kMostSums);
   float sum = foldLanes<16>(block, value);
   constexpr uint32_t kLanes = 32 / kCount; // that hold the same sum
   if (block.lane() % kLanes == 0)
-    block.control().reduce[b][block.warp()][block.lane() / kLanes] = sum;
+    block.control().reduce[block.warp()][block.lane() / kLanes] = sum;
 }
 
-/// Sum of the warps' parts, in a fixed order.
-GROK_DEVICE float sumOfWarps(const float (&part)[kWarps]) {
-  static_assert(kWarps == 8);
-  return ((part[0] + part[1]) + (part[2] + part[3])) +
-         ((part[4] + part[5]) + (part[6] + part[7]));
-}
-
-/// The sums of row b from all warps' parts, by every thread that wants them.
-/// After a barrier.
-template <uint32_t kCount, class B>
-GROK_DEVICE void rowSums(B &block, uint32_t b, float (&sum)[kCount]) {
-  float part[kCount][kWarps];
+/// Sum of a power of two of parts, in a fixed order: neighbours first.
+template <uint32_t kCount>
+GROK_DEVICE float sumOfParts(const float (&part)[kCount]) {
+  if constexpr (kCount == 1) {
+    return part[0];
+  } else {
+    float half[kCount / 2];
 #pragma unroll
-  for (uint32_t w = 0; w < kWarps; ++w) {
+    for (uint32_t i = 0; i < kCount / 2; ++i)
+      half[i] = part[2 * i] + part[2 * i + 1];
+    return sumOfParts(half);
+  }
+}
+
+/// The sums of the thread's team, by every thread that wants them. After a
+/// barrier.
+template <uint32_t kCount, class B>
+GROK_DEVICE void teamSums(B &block, float (&sum)[kCount]) {
+  using T = Team<B>;
+  float part[kCount][T::kTeamWarps];
+#pragma unroll
+  for (uint32_t w = 0; w < T::kTeamWarps; ++w) {
     float ofWarp[kCount];
-    ptx::loadSharedFloats(block.control().reduce[b][w], ofWarp);
+    ptx::loadSharedFloats(
+        block.control().reduce[T::index(block) * T::kTeamWarps + w], ofWarp);
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i)
       part[i][w] = ofWarp[i];
   }
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i)
-    sum[i] = sumOfWarps(part[i]);
+    sum[i] = sumOfParts(part[i]);
 }
 
 /// In a kernel compiled for tracing, notes when thread 0 came by; of a phase

@@ -85,55 +85,80 @@ template <class B> GROK_DEVICE void locateEmbedding(B &block) {
   block.sync();
 }
 
-/// The end of a layer: the next layer's input (or the head's) is handed over.
-template <class B> GROK_DEVICE void finishLayer(B &block) {
-  using M = typename B::Model;
+/// Waits for what a layer's experts hand over: no slot may run a layer ahead of
+/// one that hands nothing over.
+template <class B> GROK_DEVICE void awaitPresence(B &block) {
   using P = typename B::Plan;
-  uint32_t withOutput = 0;
-  for (uint32_t b = 0; b < block.rows(); ++b)
-    withOutput |=
-        block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
-  if constexpr (P::kPresence) { // no slot may run a layer ahead of a slot that
-                                // hands nothing over
+  if constexpr (P::kPresence) {
     uint64_t *presence = block.template region<uint64_t>(Region::kPresence) +
                          block.parity() * pairedWords(P::kSlots);
     if (block.tid == 0)
       publish(presence + block.slot(), 0, block.epoch());
     awaitAll(block, presence, P::kSlots, Phase::kDown);
   }
-  Phase next = block.layer() + 1 < M::kLayers ? Phase::kQkv : Phase::kHead;
-  trace(block, next, TracePoint::kBegin, 1);
-  addNormed(block,
-            block.template region<uint64_t>(Region::kYMoe) +
-                block.parity() * P::kMaxBatch * OutputWord<B>::kRowWords,
-            block.vectors(block.layer()) + 3 * M::kHidden,
-            block.vectors(block.layer() + 1), withOutput, next);
 }
 
-/// What the experts need: attention's output becomes part of h, and with a
-/// learned router the experts are chosen.
+/// The active rows to which the layer's experts add something.
+template <class B> GROK_DEVICE uint32_t rowsWithOutput(B &block) {
+  uint32_t rows = 0;
+  for (uint32_t b = 0; b < block.rows(); ++b)
+    rows |=
+        block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
+  return rows;
+}
+
+/// A layer's two halves: each begins with the norm of what the one before adds
+/// to the residual stream.
+enum class Half : uint32_t { kAttention, kExperts };
+
+/// Takes the first tiles of a half's first product, if it is known.
 template <class B>
-GROK_DEVICE void expertInput(B &block, RingReader<B> &ring,
-                             FirstTiles<B, B::Model::kHidden> &ahead) {
+GROK_DEVICE void takeAhead(B &block, RingReader<B> &ring, Half half,
+                           FirstTiles<B, B::Model::kHidden> &ahead) {
+  const bool attention = half == Half::kAttention;
+  if constexpr (!B::Model::kHashRouting)
+    if (!attention) {
+      prefetchRouter(block);
+      return;
+    }
+  if (!attention && block.routing().activeCount == 0)
+    return;
+  ahead.take(block, ring,
+             attention ? uint32_t(B::Plan::kMatrixQkv)
+                       : uint32_t(block.routing().gateUp[0]),
+             attention ? Phase::kQkv : Phase::kGateUp);
+}
+
+/// The other half's output becomes part of h, whose norm is the input of `half`
+/// of this layer, or, after the experts, of what follows it. Gains of a layer:
+/// pre_attn, post_attn, pre_moe, post_moe; the final norm's follow the last
+/// layer's.
+template <class B> GROK_DEVICE void beginHalf(B &block, Half half) {
   using M = typename B::Model;
-  using P = typename B::Plan;
-  if constexpr (M::kHashRouting)
-    takeFirstExpert(block, ring, block.routing().gateUp, Phase::kGateUp, ahead);
-  else
-    prefetchRouter(block);
+  using Out = OutputWord<B>;
+  const bool experts = half == Half::kExperts;
   const float *vectors = block.vectors(block.layer());
+  Phase next = experts                          ? Phase::kGateUp
+               : block.layer() + 1 < M::kLayers ? Phase::kQkv
+                                                : Phase::kHead;
+  if (!experts)
+    awaitPresence(block);
+  trace(block, next, TracePoint::kBegin, experts ? 0 : 1);
   addNormed(block,
-            block.template region<uint64_t>(Region::kYAttn) +
-                block.parity() * P::kMaxBatch * OutputWord<B>::kRowWords,
-            vectors + M::kHidden, vectors + 2 * M::kHidden, block.activeRows(),
-            Phase::kGateUp);
-  if constexpr (!M::kHashRouting)
-    routeByRouter(block);
+            block.template region<uint64_t>(experts ? Region::kYAttn
+                                                    : Region::kYMoe) +
+                block.parity() * B::Plan::kMaxBatch * Out::kRowWords,
+            vectors + (experts ? 1 : 3) * M::kHidden,
+            experts ? vectors + 2 * M::kHidden
+                    : block.vectors(block.layer() + 1),
+            experts ? block.activeRows() : rowsWithOutput(block), next);
+  if (!experts)
+    ++block.layers;
 }
 
 /// Everything a consumer thread does in one step, the head included. Returns
-/// its best candidate. Gains of a layer: pre_attn, post_attn, pre_moe,
-/// post_moe; the final norm's follow the last layer's.
+/// its best candidate. The two halves of a layer share the code of their
+/// beginning: the whole loop fits the SM's instruction cache.
 template <class B>
 GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
                                   bool needHead) {
@@ -149,12 +174,15 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
   }
   if constexpr (M::kHashRouting)
     routeByHash(block);
+  Half half = Half::kAttention;
+#pragma unroll 1
   for (bool first = true;; first = false) {
-    const bool last = !first && block.layer() + 1 == M::kLayers;
+    const bool last = half == Half::kAttention && !first &&
+                      block.layer() + 1 == M::kLayers;
     block.beginPhase();
     FirstTiles<B, M::kHidden> ahead;
     if (!last)
-      ahead.take(block, ring, P::kMatrixQkv, Phase::kQkv);
+      takeAhead(block, ring, half, ahead);
     if (first) {
       trace(block, Phase::kQkv, TracePoint::kBegin);
       embed(block);
@@ -162,37 +190,38 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
         stageNormed(block, block.vectors(0), 0);
       trace(block, Phase::kQkv, TracePoint::kReady);
     } else {
-      finishLayer(block);
-      ++block.layers;
+      beginHalf(block, half);
     }
     if (last)
       break;
     block.beginPhase();
-    qkvPhase(block, ring, ahead);
-    trace(block, Phase::kQkv, TracePoint::kEnd);
-    block.beginPhase();
-    trace(block, Phase::kAttention, TracePoint::kBegin);
-    attentionPhase(block, ring);
-    trace(block, Phase::kAttention, TracePoint::kEnd);
-    block.beginPhase();
-    trace(block, Phase::kMerge, TracePoint::kBegin);
-    mergePhase(block);
-    trace(block, Phase::kMerge, TracePoint::kEnd);
-    block.beginPhase();
-    trace(block, Phase::kAttnOut, TracePoint::kBegin);
-    attnOutPhase(block, ring);
-    trace(block, Phase::kAttnOut, TracePoint::kEnd);
-    block.beginPhase();
-    trace(block, Phase::kGateUp, TracePoint::kBegin);
-    FirstTiles<B, M::kHidden> aheadOfExperts;
-    expertInput(block, ring, aheadOfExperts);
-    block.beginPhase();
-    gateUpPhase(block, ring, aheadOfExperts);
-    trace(block, Phase::kGateUp, TracePoint::kEnd);
-    block.beginPhase();
-    trace(block, Phase::kDown, TracePoint::kBegin);
-    downPhase(block, ring);
-    trace(block, Phase::kDown, TracePoint::kEnd);
+    if (half == Half::kAttention) {
+      qkvPhase(block, ring, ahead);
+      trace(block, Phase::kQkv, TracePoint::kEnd);
+      block.beginPhase();
+      trace(block, Phase::kAttention, TracePoint::kBegin);
+      attentionPhase(block, ring);
+      trace(block, Phase::kAttention, TracePoint::kEnd);
+      block.beginPhase();
+      trace(block, Phase::kMerge, TracePoint::kBegin);
+      mergePhase(block);
+      trace(block, Phase::kMerge, TracePoint::kEnd);
+      block.beginPhase();
+      trace(block, Phase::kAttnOut, TracePoint::kBegin);
+      attnOutPhase(block, ring);
+      trace(block, Phase::kAttnOut, TracePoint::kEnd);
+      half = Half::kExperts;
+    } else {
+      if constexpr (!M::kHashRouting)
+        routeByRouter(block);
+      gateUpPhase(block, ring, ahead);
+      trace(block, Phase::kGateUp, TracePoint::kEnd);
+      block.beginPhase();
+      trace(block, Phase::kDown, TracePoint::kBegin);
+      downPhase(block, ring);
+      trace(block, Phase::kDown, TracePoint::kEnd);
+      half = Half::kAttention;
+    }
   }
   fenceStep(block);
   if (!needHead)

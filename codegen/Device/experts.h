@@ -139,13 +139,12 @@ template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
   using O = Owned<B>;
   const float *gain = block.vectors(block.layer()) + 2 * M::kHidden;
   // A pair computes the logits of its two slots' experts, each block those of
-  // the rows that it keeps.
-  const uint32_t slots = block.rowStep();
+  // the rows that it keeps, a team a row.
+  const uint32_t slots = block.rowStep(), b = Team<B>::row(block);
+  const bool active = b < block.rows() && block.rowActive(b);
   auto compute = [&](uint32_t e) {
     block.sync(); // the sums before have been read
-    for (uint32_t b = block.firstRow(); b < block.rows(); b += slots) {
-      if (!block.rowActive(b))
-        continue;
+    if (active) {
       const float *h = residualRow(block, b);
       float dot = 0, factor = block.normFactor(b);
 #pragma unroll 4
@@ -158,14 +157,13 @@ template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
           dot = ptx::fma(w.v[j], x.v[j] * (factor * g.v[j]), dot);
       }
       float sum[1] = {dot};
-      addToSums(block, b, sum);
+      addToSums(block, sum);
     }
     block.sync();
-    const uint32_t b = block.firstRow() + block.warp() * slots;
-    if (b < block.rows() && block.rowActive(b)) {
+    if (active) {
       float logit[1];
-      rowSums(block, b, logit);
-      if (block.lane() == 0)
+      teamSums(block, logit);
+      if (Team<B>::lane(block) == 0)
         publish(routerWords(block, b) + e, logit[0], block.epoch());
     }
   };

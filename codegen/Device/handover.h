@@ -87,12 +87,14 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
     ptx::loadRelaxedPairIf(stale(j), at(j).words, word[j]);
   };
 #pragma unroll
-  for (uint32_t j = 0; j < kCount; ++j) {
+  for (uint32_t j = 0; j < kCount; ++j)
     word[j][0] = word[j][1] = Format::empty(at(j).there ? epoch - 1 : epoch);
-    ask(j);
-  }
   uint32_t since = 0;
+#pragma unroll 1
   for (uint32_t polls = 1;; ++polls) {
+#pragma unroll
+    for (uint32_t j = 0; j < kCount; ++j)
+      ask(j);
     bool fresh = true;
 #pragma unroll
     for (uint32_t j = 0; j < kCount; ++j)
@@ -100,9 +102,6 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
-#pragma unroll
-    for (uint32_t j = 0; j < kCount; ++j)
-      ask(j);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)

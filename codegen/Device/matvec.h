@@ -40,7 +40,7 @@ GROK_DEVICE void reduceTiles(B &block, uint32_t scratch, uint32_t tiles,
     for (uint32_t w = 0; w < kWarps; ++w)
       part[w] = ptx::loadSharedFloatIf(tile < tiles, in + w * perTile * 4);
     use(Output{tile < tiles, tile, inTile / kTileRows, inTile % kTileRows},
-        sumOfWarps(part));
+        sumOfParts(part));
   }
 }
 
@@ -96,21 +96,20 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   /// Steps [first, first + kBatch) of the warp. What lies in columns beyond the
   /// batch is of no account.
   GROK_DEVICE Operands operands(uint32_t first) const {
-    using Layout = Operand<B>;
+    constexpr uint32_t kStride = Operand<B>::kStride;
     uint32_t row = block.lane() / 4;
     row = row < block.rows() ? row : 0;
     uint32_t address =
         block.sharedAddress(B::kShared.operand) +
-        Layout::rowOffset(block.warp(), row) + block.lane() % 4 * 16 +
-        first * kTileK * 2;
+        (row * kStride + block.lane() % 4 * 8 + step(first) * kTileK) * 2;
     Operands x;
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i)
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane)
         x.step[i * kPlanes + plane] =
-            load16(first + i, address + i * kTileK * 2 +
-                                  plane * Layout::kLayout.planeBytes);
+            load16(first + i, address + i * kWarps * kTileK * 2 +
+                                  plane * Plan::kMaxBatch * kStride * 2);
     return x;
   }
 
@@ -202,10 +201,10 @@ template <class B, uint32_t kWidth> struct FirstTiles {
   }
 
   /// Where a K block is a whole row and its operand is kept, takes the tiles
-  /// that matvec begins with.
+  /// that matvec begins with. A batch needs the registers for its words.
   GROK_DEVICE void take(B &block, RingReader<B> &ring, uint32_t matrix,
                         Phase phase) {
-    if constexpr (Product::kKept && Product::Blocks::kOne) {
+    if constexpr (kOneRow<B> && Product::kKept && Product::Blocks::kOne) {
       const uint32_t tiles = block.extent(matrix).tileCount;
       if (tiles == 0)
         return;
@@ -226,7 +225,7 @@ template <class B, uint32_t kWidth> struct FirstTiles {
 /// Groups of few tiles sum in the two halves of the scratch by turns, so that
 /// the next product begins while some warps still reduce the one before.
 /// Summation order of an output: a warp sums kBatchSteps k32 steps in kChains,
-/// then the batches in order; then sumOfWarps. Neither K blocks nor
+/// then the batches in order; then sumOfParts. Neither K blocks nor
 /// pairs of tiles show.
 template <uint32_t kWidth, class B, class Stage, class Emit>
 GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
@@ -238,11 +237,14 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
   const abi::Extent extent = block.extent(matrix);
   const uint32_t rows = block.rows();
 
-  // The other block of the pair waits for the rows that this one stages.
-  if (kShared<B, kWidth> && extent.tileCount == 0 && !staged) {
-    stage(0);
-    staged = true;
-  }
+  if constexpr (Blocks::kOne)
+    // Without a tile too, the other block of a pair waits for the rows that this
+    // one stages.
+    if (!staged && (kShared<B, kWidth> || extent.tileCount > 0)) {
+      ptx::warpSync(); // the warp has read its operand before
+      stage(0);
+      staged = true;
+    }
 #pragma unroll 1
   for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles
@@ -267,10 +269,9 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
 #pragma unroll 1
     for (uint32_t k0 = 0; k0 < Blocks::kSteps; k0 += Blocks::kBlock) {
       Product product{block, ring, Blocks::steps(k0)};
-      if (!staged || !Blocks::kOne) {
+      if constexpr (!Blocks::kOne) {
         ptx::warpSync(); // the warp has read its operand before
         stage(k0);
-        staged = true;
       }
       ptx::warpSync();
       typename Product::Operands x;

@@ -1,16 +1,18 @@
 // The vectors that a product multiplies weights with: up to 8 rows, a K block at
-// a time, in shared memory as 16-bit operands of the tensor cores. A warp stages
-// and reads its own k32 steps.
+// a time, in shared memory as 16-bit operands of the tensor cores.
 //
-// In a pair of blocks each stages half of the rows and gives them to the other:
+// A kernel for one row has every warp stage the k32 steps that it will read, so
+// that no warp waits for another. One for a batch has teams of warps, each with
+// a row: what a row costs beyond its data is paid once. In a pair of blocks each
+// stages half of the rows and gives them to the other:
 //
 //   rank 0: words of rows 0, 2, .. -> operand --+--> own shared memory
 //                                               +--> rank 1's
 //   rank 1: words of rows 1, 3, .. -> operand --+--> own shared memory
 //                                               +--> rank 0's
 //
-// A warp asks for its steps with an arrival on the other block's `free` barrier
-// once it reads no older ones; the other's warp stores them, counted on `full`.
+// A block asks for an operand with an arrival on the other's `wanted` barrier,
+// once it reads no older one; the other copies it, counted on `given`.
 #pragma once
 
 #include "codegen/Device/handover.h"
@@ -22,75 +24,70 @@ namespace grok::device {
 /// fragment.
 constexpr uint32_t operandElement(uint32_t k) { return fragmentElement(0, k); }
 
-/// The staged K block of the operand: 16-bit values, laid out by operandLayout,
-/// each k32 step in the order of operandElement. Step s of a K block is stored
-/// and read by warp s % kWarps alone.
+/// The staged K block of the operand: planes[plane][row][k] of 16-bit values,
+/// each k32 step in the order of operandElement. Step s of a K block is read by
+/// warp s % kWarps alone.
 template <class B> struct Operand {
   using Plan = typename B::Plan;
-  static constexpr OperandLayout kLayout = operandLayout(B::kShape);
+  static constexpr uint32_t kStride = operandStride(B::kShape);
   static constexpr bool kBF16 = B::Model::kBF16;
 
-  uint8_t *data;
+  uint16_t *data;
   static GROK_DEVICE Operand of(B &block) {
-    return {block.shared() + B::kShared.operand};
+    return {(uint16_t *)(block.shared() + B::kShared.operand)};
   }
 
-  /// Byte offset of a row of a warp.
-  static GROK_DEVICE uint32_t rowOffset(uint32_t warp, uint32_t row) {
-    uint32_t offset = warp * kLayout.warpBytes;
-    if constexpr (B::kPaired)
-      return offset + row % 2 * kLayout.blockBytes + row / 2 * kLayout.rowBytes;
-    return offset + row * kLayout.rowBytes;
-  }
-
-  /// Stores x[row][k] and x[row][k + 1] for an even k, counted from the K
-  /// block's start.
-  GROK_DEVICE void store(uint32_t row, uint32_t k, float x0, float x1) const {
-    uint32_t *place = at(row, k);
+  /// Stores x[row][k + beyond] and the element after it, counted from the K
+  /// block's start; k is even, `beyond` whole k32 steps.
+  GROK_DEVICE void store(uint32_t row, uint32_t k, uint32_t beyond, float x0,
+                         float x1) const {
+    uint32_t *place = at(row, k) + beyond / 2;
     uint32_t high = to16Pair<kBF16>(x0, x1);
     *place = high;
     if constexpr (Plan::kPlanes == 2)
-      place[kLayout.planeBytes / 4] = rest16Pair<kBF16>(x0, x1, high);
+      place[Plan::kMaxBatch * kStride / 2] = rest16Pair<kBF16>(x0, x1, high);
   }
 
   /// The same of what two OperandWords carry.
-  GROK_DEVICE void store(uint32_t row, uint32_t k,
+  GROK_DEVICE void store(uint32_t row, uint32_t k, uint32_t beyond,
                          const uint64_t (&word)[2]) const {
     if constexpr (OperandWord<B>::kPair) {
-      *at(row, k) = wordPayload(word[0]);
-      *at(row, k + 2) = wordPayload(word[1]);
+      at(row, k)[beyond / 2] = wordPayload(word[0]);
+      at(row, k + 2)[beyond / 2] = wordPayload(word[1]);
     } else {
-      store(row, k, wordValue(word[0]), wordValue(word[1]));
+      store(row, k, beyond, wordValue(word[0]), wordValue(word[1]));
     }
   }
 
 private:
   GROK_DEVICE uint32_t *at(uint32_t row, uint32_t k) const {
-    uint32_t step = k / kTileK;
-    return (uint32_t *)(data + rowOffset(step % kWarps, row) +
-                        step / kWarps * kTileK * 2 +
-                        operandElement(k % kTileK) * 2);
+    return (uint32_t *)(data + row * kStride + k / kTileK * kTileK +
+                        operandElement(k % kTileK));
   }
 };
 
-/// How a warp's lanes share its k32 steps of a K block when each takes kEach
-/// neighbouring elements: steps warp, warp + kWarps, ... in turn.
-template <uint32_t kEach> struct OwnSteps {
-  static constexpr uint32_t kLanes = kTileK / kEach; // that share a step
-  static constexpr uint32_t kSteps = 32 / kLanes;    // at a time
-  /// Rounds until a block has taken `steps`.
-  static constexpr uint32_t rounds(uint32_t steps) {
-    return ceilDiv(steps, kSteps * kWarps);
+/// How a team shares a row among its threads, kEach neighbouring elements at a
+/// time. A single row's warps take their own k32 steps: warp, warp + kWarps, ...
+template <class B, uint32_t kEach> struct Parts {
+  using T = Team<B>;
+  /// Parts of a thread in a row of `steps` k32 steps.
+  static constexpr uint32_t count(uint32_t steps) {
+    return ceilDiv(steps * kTileK, kEach * T::kLanes);
   }
-  /// First element of the thread in a round, and its k32 step.
-  template <class B>
-  static GROK_DEVICE uint32_t step(B &block, uint32_t round) {
-    return block.warp() + (round * kSteps + block.lane() / kLanes) * kWarps;
+  /// Whether every thread has all of them.
+  static constexpr bool full(uint32_t steps) {
+    return steps * kTileK == count(steps) * kEach * T::kLanes;
   }
-  template <class B>
-  static GROK_DEVICE uint32_t element(B &block, uint32_t round) {
-    return step(block, round) * kTileK + block.lane() % kLanes * kEach;
+  /// First element of a thread's first part, and from a part to the next.
+  static GROK_DEVICE uint32_t first(B &block) {
+    if constexpr (!kOneRow<B>)
+      return T::lane(block) * kEach;
+    constexpr uint32_t kLanes = kTileK / kEach; // that share a step
+    const uint32_t step = block.warp() + block.lane() / kLanes * kWarps;
+    return step * kTileK + block.lane() % kLanes * kEach;
   }
+  static constexpr uint32_t kApart = kEach * T::kLanes;
+  static_assert(kApart % kTileK == 0);
 };
 
 /// K blocks of a row of kWidth elements: the same for every tile of a matrix.
@@ -113,129 +110,124 @@ template <class B, uint32_t kWidth> struct KBlocks {
 template <class B, uint32_t kWidth>
 inline constexpr bool kShared = B::kPaired && KBlocks<B, kWidth>::kOne;
 
-/// What passes between the blocks of a pair, for one warp: nothing where it has
-/// no steps.
-template <class B, uint32_t kWidth> struct OperandShare {
+/// What surrounds the staging of an operand: what passes between the blocks of a
+/// pair, and between the warps of a block.
+template <class B, uint32_t kWidth> struct Staging {
   using Plan = typename B::Plan;
-  using Layout = Operand<B>;
+  using Blocks = KBlocks<B, kWidth>;
   B &block;
 
-  /// Before staging: this warp reads nothing of the operand before.
+  /// Before the words are awaited.
   GROK_DEVICE void begin() const {
+    if constexpr (!kOneRow<B> && !Blocks::kOne)
+      block.sync(); // all warps have read the K block before
     if (!shares())
       return;
     ptx::warpSync();
     if (block.lane() == 0)
       ptx::mbarrierArriveRemote(
-          ptx::remoteAddress(freeBarrier(), block.peer()));
+          ptx::remoteAddress(barriers().wanted(), block.peer()));
   }
 
   /// Before the first store: the other block has what was staged before.
   GROK_DEVICE void await(Phase phase) const {
     if (shares())
-      waitBarrier(block, freeBarrier(), block.shares & 1, phase);
+      waitBarrier(block, barriers().wanted(), block.shares & 1, phase);
   }
 
-  /// After staging: gives the warp's steps of the block's rows to the other
-  /// one, and waits for its rows.
+  /// After the last store: the operand is there for all warps.
   GROK_DEVICE void finish(Phase phase) const {
+    if constexpr (kOneRow<B>)
+      return;
+    if (shares())
+      ptx::fenceAsyncProxyShared();
+    block.sync();
     if (!shares())
       return;
     const uint32_t mine = ceilDiv(block.rows() - block.firstRow(), 2);
-    ptx::fenceAsyncProxyShared();
+    if (block.tid == 0)
+      ptx::mbarrierExpect(barriers().given(), (block.rows() - mine) *
+                                                  kRowBytes * Plan::kPlanes);
+    if (block.tid < mine)
+      send(block.firstRow() + block.tid * 2);
     ptx::warpSync();
-    if (block.lane() == 0) {
-      ptx::mbarrierExpect(fullBarrier(),
-                          (block.rows() - mine) * Layout::kLayout.rowBytes *
-                              Plan::kPlanes);
-      send(mine * Layout::kLayout.rowBytes);
-    }
-    waitBarrier(block, fullBarrier(), block.shares & 1, phase);
+    waitBarrier(block, barriers().given(), block.shares & 1, phase);
     ++block.shares;
   }
 
 private:
-  GROK_DEVICE bool shares() const {
-    constexpr uint32_t kSteps = KBlocks<B, kWidth>::kSteps;
-    return kShared<B, kWidth> && block.pairShares() &&
-           (kSteps >= kWarps || block.warp() < kSteps);
-  }
-  GROK_DEVICE uint32_t fullBarrier() const {
-    return RingBarriers<B>::of(block).pair(block.warp(), 0);
-  }
-  GROK_DEVICE uint32_t freeBarrier() const {
-    return RingBarriers<B>::of(block).pair(block.warp(), 1);
-  }
+  static constexpr uint32_t kRowBytes = Blocks::kMost * kTileK * 2;
 
-  /// By one lane.
-  GROK_DEVICE void send(uint32_t bytes) const {
+  GROK_DEVICE bool shares() const {
+    return kShared<B, kWidth> && block.pairShares();
+  }
+  GROK_DEVICE RingBarriers<B> barriers() const {
+    return RingBarriers<B>::of(block);
+  }
+  GROK_DEVICE void send(uint32_t row) const {
+    constexpr uint32_t kStride = Operand<B>::kStride;
     const uint32_t own =
-                       block.sharedAddress(B::kShared.operand) +
-                       Layout::rowOffset(block.warp(), block.firstRow()),
-                   there = ptx::remoteAddress(own, block.peer()),
-                   barrier = ptx::remoteAddress(fullBarrier(), block.peer());
+        block.sharedAddress(B::kShared.operand) + row * kStride * 2;
 #pragma unroll
     for (uint32_t plane = 0; plane < Plan::kPlanes; ++plane) {
-      const uint32_t offset = plane * Layout::kLayout.planeBytes;
-      ptx::bulkCopyRemote(there + offset, own + offset, bytes, barrier);
+      const uint32_t from = own + plane * Plan::kMaxBatch * kStride * 2;
+      ptx::bulkCopyRemote(
+          ptx::remoteAddress(from, block.peer()), from, kRowBytes,
+          ptx::remoteAddress(barriers().given(), block.peer()));
     }
   }
 };
 
 /// Stores a K block of vectors of kWidth elements, from step `first` on, as
 /// rows of the operand, zero past the end. words(b) are the OperandWords of row
-/// b; one that is not there keeps what the operand held. Each warp its own
-/// steps.
+/// b; one that is not there keeps what the operand held.
 template <uint32_t kWidth, class B, class RowWords>
 GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
                             RowWords words) {
   using Blocks = KBlocks<B, kWidth>;
+  using T = Team<B>;
   constexpr uint32_t kValues = OperandWord<B>::kValues, kEach = 2 * kValues;
-  using Own = OwnSteps<kEach>;
-  constexpr uint32_t kRounds = Own::rounds(Blocks::kMost);
+  using P = Parts<B, kEach>;
+  constexpr uint32_t kParts = P::count(Blocks::kMost),
+                     kInFlight = kOneRow<B> ? 4 : 8,
+                     kAtOnce = kParts < kInFlight ? kParts : kInFlight;
   // Every thread takes part in every round.
-  constexpr bool kFull = Blocks::kSteps % (kWarps * Own::kSteps) == 0 &&
-                         Blocks::kMost % (kWarps * Own::kSteps) == 0;
-  constexpr bool kOwn = kShared<B, kWidth>;
-  constexpr uint32_t kInFlight = B::Plan::kMaxBatch > 1 ? 8 : 4,
-                     kRoundsAtOnce = kRounds < kInFlight ? kRounds : kInFlight,
-                     kRowsFit = kInFlight / kRoundsAtOnce,
-                     kMostRows = kOwn ? B::kShape.residualRows()
-                                      : B::Plan::kMaxBatch,
-                     kRowsAtOnce = kRowsFit < kMostRows ? kRowsFit : kMostRows;
+  constexpr bool kFull = P::full(Blocks::kMost) && P::full(Blocks::kSteps) &&
+                         kParts % kAtOnce == 0;
   Operand<B> operand = Operand<B>::of(block);
-  const uint32_t steps = Blocks::steps(first),
-                 firstRow = kOwn ? block.firstRow() : 0,
-                 rowStep = kOwn ? block.rowStep() : 1;
-  OperandShare<B, kWidth> share{block};
-  share.begin();
+  const uint32_t steps = Blocks::steps(first);
+  constexpr bool kOwn = kShared<B, kWidth>;
+  const uint32_t firstRow = kOwn ? T::row(block) : T::index(block),
+                 rowStep = kOwn ? T::kCount * block.rowStep() : T::kCount;
+  Staging<B, kWidth> staging{block};
+  staging.begin();
 #pragma unroll 1
-  for (uint32_t b0 = firstRow; b0 < block.rows(); b0 += kRowsAtOnce * rowStep) {
+  for (uint32_t b = firstRow; b < block.rows(); b += rowStep) {
+    const Words row = words(b);
 #pragma unroll 1
-    for (uint32_t round = 0; round < kRounds; round += kRoundsAtOnce) {
-      uint64_t word[kRowsAtOnce * kRoundsAtOnce][2];
-      auto row = [&](uint32_t i) { return b0 + i / kRoundsAtOnce * rowStep; };
-      auto inRound = [&](uint32_t i) { return round + i % kRoundsAtOnce; };
+    for (uint32_t round = 0; round < kParts && row.there; round += kAtOnce) {
+      uint64_t word[kAtOnce][2];
+      const uint32_t k0 = P::first(block) + round * P::kApart,
+                     inRow = first * kTileK + k0;
+      const uint64_t *from = row.words + inRow / kValues;
       auto takes = [&](uint32_t i) {
-        return row(i) < block.rows() && words(row(i)).there &&
-               ((kFull && kRounds % kRoundsAtOnce == 0) ||
-                Own::step(block, inRound(i)) < steps);
+        return kFull || k0 + i * P::kApart < steps * kTileK;
       };
       awaitPairs<FullWord>(block, phase, word, [&](uint32_t i) {
-        uint32_t k = first * kTileK + Own::element(block, inRound(i));
-        return Words{words(row(i)).words + k / kValues,
+        const uint32_t k = inRow + i * P::kApart;
+        return Words{from + i * (P::kApart / kValues),
                      takes(i) && (kWidth % kTileK == 0 || k < kWidth),
                      kWidth % kEach == 0 || k + kValues < kWidth};
       });
-      if (b0 == firstRow && round == 0)
-        share.await(phase);
+      if (round == 0 && b == firstRow)
+        staging.await(phase);
 #pragma unroll
-      for (uint32_t i = 0; i < kRowsAtOnce * kRoundsAtOnce; ++i)
+      for (uint32_t i = 0; i < kAtOnce; ++i)
         if (takes(i))
-          operand.store(row(i), Own::element(block, inRound(i)), word[i]);
+          operand.store(b, k0, i * P::kApart, word[i]);
     }
   }
-  share.finish(phase);
+  staging.finish(phase);
 }
 
 } // namespace grok::device

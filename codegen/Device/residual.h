@@ -1,7 +1,7 @@
 // The residual stream h, float32. Every slot keeps all of it, or, in a pair of
-// blocks, every second row; a thread owns the same elements of every row as of
-// the operand, so that no synchronisation is needed, and adds each sub-block's
-// normalised output as it arrives.
+// blocks, every second row; a team of warps keeps a row, a thread the same
+// elements as of the operand, so that no synchronisation is needed, and adds
+// each sub-block's normalised output as it arrives.
 #pragma once
 
 #include "codegen/Device/matvec.h"
@@ -23,18 +23,18 @@ template <class B> GROK_DEVICE float *residualRow(B &block, uint32_t b) {
 /// many as two words of a sub-block's output carry.
 template <class B> struct Owned {
   static constexpr uint32_t kEach = 2 * OutputWord<B>::kValues;
-  using Own = OwnSteps<kEach>;
+  using P = Parts<B, kEach>;
   static constexpr uint32_t kHidden = B::Model::kHidden,
                             kSteps = (kHidden + kTileK - 1) / kTileK;
-  static constexpr uint32_t kParts = Own::rounds(kSteps);
+  static constexpr uint32_t kParts = P::count(kSteps);
   /// Every thread has all its parts.
-  static constexpr bool kWhole = kHidden == kParts * kEach * kConsumers;
+  static constexpr bool kWhole = kHidden == kSteps * kTileK && P::full(kSteps);
   /// No part ends beyond the vector.
   static constexpr bool kAligned = kHidden % kEach == 0;
 
   /// First element of a part.
   static GROK_DEVICE uint32_t element(B &block, uint32_t part) {
-    return Own::element(block, part);
+    return P::first(block) + part * P::kApart;
   }
   static GROK_DEVICE bool has(uint32_t element) {
     return kWhole || element < kHidden;
@@ -77,11 +77,12 @@ template <class B> struct Owned {
     }
   }
   /// Stores a part of a normalised row as the operand.
-  static GROK_DEVICE void stage(const Operand<B> &operand, uint32_t row,
-                                uint32_t k, const Part &part) {
+  static GROK_DEVICE void stage(B &block, const Operand<B> &operand,
+                                uint32_t row, uint32_t part, const Part &x) {
 #pragma unroll
     for (uint32_t e = 0; e < kEach; e += 2)
-      operand.store(row, k + e, part.v[e], part.v[e + 1]);
+      operand.store(row, P::first(block) + e, part * P::kApart, x.v[e],
+                    x.v[e + 1]);
   }
 };
 
@@ -91,6 +92,20 @@ template <class B> GROK_DEVICE float normFactor(float squares) {
       ptx::fma(squares, 1.0f / float(B::Model::kHidden), B::Model::kNormEps));
 }
 
+/// Keeps a row's norm factor for stageNormed and the router, who may read it
+/// after finishFactors.
+template <class B>
+GROK_DEVICE void keepFactor(B &block, uint32_t b, float factor) {
+  if (kOneRow<B> ? block.lane() == 0 : Team<B>::lane(block) == 0)
+    block.normFactor(b) = factor;
+}
+template <class B> GROK_DEVICE void finishFactors(B &block) {
+  if constexpr (kOneRow<B>)
+    ptx::warpSync();
+  else
+    block.sync();
+}
+
 /// Whether a row of h is one K block: the operand is then staged by who updates
 /// h.
 template <class B>
@@ -98,30 +113,31 @@ inline constexpr bool kWholeRow =
     B::Model::kHidden <= B::Plan::kBlockSteps * kTileK;
 
 /// Stores RMSNorm(h; gain) of the K block that begins with step `first` as the
-/// operand, zero past the end: each thread the elements of h that it owns.
+/// operand, zero past the end: each team its row.
 template <class B>
 GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
   using O = Owned<B>;
+  using Blocks = KBlocks<B, O::kHidden>;
   Operand<B> operand = Operand<B>::of(block);
-  const uint32_t steps = KBlocks<B, O::kHidden>::steps(first);
-  OperandShare<B, O::kHidden> share{block};
-  share.begin();
-  share.await(Phase::kQkv);
-  for (uint32_t b = block.firstRow(); b < block.rows(); b += block.rowStep()) {
-    if (!block.rowActive(b))
-      continue;
+  const uint32_t end = Blocks::steps(first) * kTileK, b = Team<B>::row(block);
+  Staging<B, O::kHidden> staging{block};
+  staging.begin();
+  staging.await(Phase::kQkv);
+  if (b < block.rows() && block.rowActive(b)) {
     const float *h = residualRow(block, b);
     float factor = block.normFactor(b);
-    for (uint32_t part = 0; O::Own::step(block, part) < steps; ++part) {
+    for (uint32_t part = 0; part < O::P::count(Blocks::kMost); ++part) {
       uint32_t k = O::element(block, part), i = first * kTileK + k;
+      if (k >= end)
+        break;
       auto x = O::load(h, i), g = O::load(gain, i);
 #pragma unroll
       for (uint32_t e = 0; e < O::kEach; ++e)
         x.v[e] *= factor * g.v[e];
-      O::stage(operand, b, k, x);
+      O::stage(block, operand, b, part, x);
     }
   }
-  share.finish(Phase::kQkv);
+  staging.finish(Phase::kQkv);
 }
 
 /// h = multiplier * Emb[token] for every active row. The token's row was
@@ -131,9 +147,9 @@ template <class B> GROK_DEVICE void embed(B &block) {
   using P = typename B::Plan;
   using O = Owned<B>;
   auto &control = block.control();
-  for (uint32_t b = block.firstRow(); b < block.rows(); b += block.rowStep()) {
-    if (!block.rowActive(b))
-      continue;
+  const uint32_t b = Team<B>::row(block);
+  const bool active = b < block.rows() && block.rowActive(b);
+  if (active) {
     const uint16_t *row =
         (const uint16_t *)(block.params.weights + control.embeddingRow[b]);
     float *h = residualRow(block, b), squares = 0;
@@ -160,16 +176,15 @@ template <class B> GROK_DEVICE void embed(B &block) {
       O::store(h, i, x);
     }
     float sum[1] = {squares};
-    addToSums(block, b, sum);
+    addToSums(block, sum);
   }
   block.sync();
-  for (uint32_t b = block.firstRow(); b < block.rows(); b += block.rowStep()) {
+  if (active) {
     float sum[1];
-    rowSums(block, b, sum);
-    if (block.lane() == 0)
-      block.normFactor(b) = normFactor<B>(sum[0]);
+    teamSums(block, sum);
+    keepFactor(block, b, normFactor<B>(sum[0]));
   }
-  ptx::warpSync();
+  finishFactors(block);
 }
 
 /// What a sub-block's output y needs to become part of h, of one row: sums over
@@ -187,111 +202,98 @@ struct Factors {
 /// h += RMSNorm(y; gain) for the rows whose bit is set in `rows`, where y
 /// arrives as words [row][D]; then the norm of the new h with `nextGain`
 /// becomes the operand, or, if a row is longer than a K block, its factor is
-/// kept for stageNormed. Of kRows of the block's rows, from batch row `first`
-/// on. Ends without a barrier.
-template <uint32_t kRows, class B>
-GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
-                               const float *gain, const float *nextGain,
-                               uint32_t rows, Phase phase) {
-  const OperandShare<B, B::Model::kHidden> share{block};
+/// kept for stageNormed. Each team its row: what that costs does not depend on
+/// the batch, nor does its arithmetic.
+template <class B>
+GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
+                           const float *nextGain, uint32_t rows, Phase phase) {
   using O = Owned<B>;
   using Part = typename O::Part;
   using Out = OutputWord<B>;
   constexpr uint32_t kParts = O::kParts, kEach = O::kEach;
-  // y and the gains fit the registers; the gains are there before y is.
-  constexpr bool kKept = kParts * kEach <= 8;
-  constexpr uint32_t kAtOnce = kKept ? kParts : 4; // in flight, of a row
-  auto row = [&](uint32_t r) { return first + r * block.rowStep(); };
-  auto active = [&](uint32_t b) {
-    return b < block.rows() && block.rowActive(b);
-  };
-  auto words = [&](uint32_t b, uint32_t part) {
+  // What fits the registers: y; the gains too, and they are there before y is.
+  constexpr bool kKeepGains = kParts * kEach <= 8, kKeepWords = kParts <= 8;
+  constexpr uint32_t kAtOnce = kKeepWords ? kParts : 4; // in flight
+  const uint32_t b = Team<B>::row(block);
+  const bool active = b < block.rows() && block.rowActive(b),
+             adds = active && rows >> b & 1;
+  const uint64_t *from =
+      y + b * Out::kRowWords + O::P::first(block) / Out::kValues;
+  auto words = [&](uint32_t part) {
     uint32_t i = O::element(block, part);
-    return Words{y + b * Out::kRowWords + i / Out::kValues,
-                 b < block.rows() && rows >> b & 1 && O::has(i),
+    return Words{from + part * (O::P::kApart / Out::kValues),
+                 adds && part < kParts && O::has(i),
                  O::kAligned || i + Out::kValues < O::kHidden};
   };
-  auto addSums = [&](float (&sums)[kRowSums], const uint64_t (&word)[2],
-                     const Part &g, const Part &x) {
-    float v[kEach];
-    Out::values(word, v);
-#pragma unroll
-    for (uint32_t e = 0; e < kEach; ++e) {
-      float z = v[e] * g.v[e];
-      sums[kYY] = ptx::fma(v[e], v[e], sums[kYY]);
-      sums[kHH] = ptx::fma(x.v[e], x.v[e], sums[kHH]);
-      sums[kHZ] = ptx::fma(x.v[e], z, sums[kHZ]);
-      sums[kZZ] = ptx::fma(z, z, sums[kZZ]);
-    }
-  };
+  Staging<B, O::kHidden> staging{block};
+  if constexpr (kWholeRow<B>)
+    staging.begin();
 
-  Part gains[kKept ? kParts : 1], nextGains[kKept ? kParts : 1];
-  if constexpr (kKept)
+  Part gains[kKeepGains ? kParts : 1], nextGains[kKeepGains ? kParts : 1];
+  auto gainOf = [&](uint32_t part) {
+    if constexpr (kKeepGains)
+      return gains[part];
+    else
+      return O::load(gain, O::element(block, part));
+  };
 #pragma unroll
-    for (uint32_t j = 0; j < kParts; ++j) {
-      uint32_t i = O::element(block, j);
+  for (uint32_t j = 0; j < kParts; ++j) {
+    uint32_t i = O::element(block, j);
+    if constexpr (kKeepGains) {
       gains[j] = O::loadNow(gain, i);
       nextGains[j] = O::loadNow(nextGain, i);
+    } else if (active && O::has(i)) {
+      ptx::prefetchL1(gain + i);
+      ptx::prefetchL1(nextGain + i);
     }
-  uint64_t word[kKept ? kRows * kParts : kAtOnce][2]; // [row][part]
-  if constexpr (kKept)
-    awaitPairs<typename Out::Format>(block, phase, word, [&](uint32_t i) {
-      return words(row(i / kParts), i % kParts);
-    });
-#pragma unroll
-  for (uint32_t r = 0; r < kRows; ++r) {
-    const uint32_t b = row(r);
-    if (!active(b))
-      continue;
-    const float *h = residualRow(block, b);
+  }
+  float *h = residualRow(block, b);
+  uint64_t word[kAtOnce][2];
+  if (active) {
     float sums[kRowSums] = {};
-    if constexpr (kKept) {
-#pragma unroll
-      for (uint32_t j = 0; j < kParts; ++j)
-        addSums(sums, word[r * kParts + j], gains[j],
-                O::load(h, O::element(block, j)));
-    } else {
 #pragma unroll 1
-      for (uint32_t j0 = 0; j0 < kParts; j0 += kAtOnce) {
-        awaitPairs<typename Out::Format>(block, phase, word, [&](uint32_t j) {
-          Words w = words(b, j0 + j);
-          w.there &= j0 + j < kParts;
-          return w;
-        });
+    for (uint32_t j0 = 0; j0 < kParts; j0 += kAtOnce) {
+      awaitPairs<typename Out::Format>(
+          block, phase, word, [&](uint32_t j) { return words(j0 + j); });
 #pragma unroll
-        for (uint32_t j = 0; j < kAtOnce; ++j)
-          if (j0 + j < kParts) {
-            uint32_t i = O::element(block, j0 + j);
-            addSums(sums, word[j], O::load(gain, i), O::load(h, i));
-          }
+      for (uint32_t j = 0; j < kAtOnce; ++j) {
+        if (!kKeepWords && j0 + j >= kParts)
+          break;
+        const Part x = O::load(h, O::element(block, j0 + j)),
+                   g = gainOf(kKeepWords ? j : j0 + j);
+        float v[kEach];
+        Out::values(word[j], v);
+#pragma unroll
+        for (uint32_t e = 0; e < kEach; ++e) {
+          float z = v[e] * g.v[e];
+          sums[kYY] = ptx::fma(v[e], v[e], sums[kYY]);
+          sums[kHH] = ptx::fma(x.v[e], x.v[e], sums[kHH]);
+          sums[kHZ] = ptx::fma(x.v[e], z, sums[kHZ]);
+          sums[kZZ] = ptx::fma(z, z, sums[kZZ]);
+        }
       }
     }
-    addToSums(block, b, sums);
+    addToSums(block, sums);
   }
   trace(block, phase, TracePoint::kReady, phase == Phase::kGateUp ? 0 : 1);
   block.sync();
-  if (first == block.firstRow())
-    share.await(phase);
+  if constexpr (kWholeRow<B>)
+    staging.await(phase);
 
   // Every thread finishes the sums for itself: a barrier less.
-  Operand<B> operand = Operand<B>::of(block);
-#pragma unroll
-  for (uint32_t r = 0; r < kRows; ++r) {
-    const uint32_t b = row(r);
-    if (!active(b))
-      continue;
+  if (active) {
+    Operand<B> operand = Operand<B>::of(block);
     float sum[kRowSums];
-    rowSums(block, b, sum);
-    const float f = rows >> b & 1 ? normFactor<B>(sum[kYY]) : 0.0f;
+    teamSums(block, sum);
+    const float f = adds ? normFactor<B>(sum[kYY]) : 0.0f;
     const float squares =
         ptx::fma(f * f, sum[kZZ], ptx::fma(2 * f, sum[kHZ], sum[kHH]));
     const float factor = normFactor<B>(squares > 0 ? squares : 0.0f);
     if constexpr (!kWholeRow<B> || !B::Model::kHashRouting)
-      if (block.lane() == 0) // for stageNormed and the router
-        block.normFactor(b) = factor;
-    float *h = residualRow(block, b);
-    auto update = [&](uint32_t i, const uint64_t (&arrivedWords)[2],
+      keepFactor(block, b, factor);
+    auto update = [&](uint32_t part, const uint64_t (&arrivedWords)[2],
                       const Part &g, const Part &next) {
+      const uint32_t i = O::element(block, part);
       Part x = O::load(h, i);
       float v[kEach];
       Out::values(arrivedWords, v);
@@ -304,46 +306,31 @@ GROK_DEVICE void addNormedRows(B &block, uint32_t first, const uint64_t *y,
         x.v[e] *= factor * next.v[e];
       if constexpr (kWholeRow<B>)
         if (O::kHidden % kTileK == 0 ? O::has(i) : i < O::kSteps * kTileK)
-          O::stage(operand, b, i, x);
+          O::stage(block, operand, b, part, x);
     };
-    if constexpr (kKept) {
+    if constexpr (kKeepWords) {
 #pragma unroll
-      for (uint32_t j = 0; j < kParts; ++j)
-        update(O::element(block, j), word[r * kParts + j], gains[j],
-               nextGains[j]);
+      for (uint32_t j = 0; j < kParts; ++j) {
+        if constexpr (kKeepGains)
+          update(j, word[j], gains[j], nextGains[j]);
+        else
+          update(j, word[j], O::load(gain, O::element(block, j)),
+                 O::load(nextGain, O::element(block, j)));
+      }
     } else {
       for (uint32_t j = 0; j < kParts; ++j) {
         uint32_t i = O::element(block, j);
-        Words w = words(b, j);
+        Words w = words(j);
         uint64_t again[2] = {w.there ? arrived(w.words) : 0,
                              w.there && w.both ? arrived(w.words + 1) : 0};
-        update(i, again, O::load(gain, i), O::load(nextGain, i));
+        update(j, again, O::load(gain, i), O::load(nextGain, i));
       }
     }
   }
-  ptx::warpSync();
-}
-
-/// addNormedRows for the block's rows, several at a time: their words are in
-/// flight together. More than two would only queue in L2, whose lines all slots
-/// read at the same moment, unless pairs of slots read them once. Then the
-/// operand is shared. The arithmetic of a row does not depend on the batch.
-template <class B>
-GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
-                           const float *nextGain, uint32_t rows, Phase phase) {
-  constexpr uint32_t kMost = B::kShape.residualRows(),
-                     kAtOnce = B::kPaired ? 4 : 2,
-                     kRows = kMost < kAtOnce ? kMost : kAtOnce;
-  OperandShare<B, B::Model::kHidden> share{block};
-  share.begin();
-  if (kRows == 1 || block.rows() == 1)
-    addNormedRows<1>(block, block.firstRow(), y, gain, nextGain, rows, phase);
-  else
-#pragma unroll 1
-    for (uint32_t first = block.firstRow(); first < block.rows();
-         first += kRows * block.rowStep())
-      addNormedRows<kRows>(block, first, y, gain, nextGain, rows, phase);
-  share.finish(phase);
+  if constexpr (kWholeRow<B>)
+    staging.finish(phase);
+  if constexpr (kOneRow<B> || !kWholeRow<B>)
+    finishFactors(block);
 }
 
 } // namespace grok::device

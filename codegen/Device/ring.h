@@ -25,11 +25,10 @@ template <class B> struct RingBarriers {
   /// once for each that it has read.
   GROK_DEVICE uint32_t routed() const { return base + 16 * kStages; }
   GROK_DEVICE uint32_t taken() const { return base + 16 * kStages + 8; }
-  /// Of one warp, between the blocks of a pair: operands that the other block
-  /// has stored here (0), and that it may store (1).
-  GROK_DEVICE uint32_t pair(uint32_t warp, uint32_t free) const {
-    return base + 16 * kStages + 16 + 16 * warp + 8 * free;
-  }
+  /// Between the blocks of a pair: complete once for each operand whose rows the
+  /// other block has stored here, and once for each that it waits for.
+  GROK_DEVICE uint32_t given() const { return base + 16 * kStages + 16; }
+  GROK_DEVICE uint32_t wanted() const { return base + 16 * kStages + 24; }
 
   static GROK_DEVICE RingBarriers of(B &block) {
     return {block.sharedAddress(B::kShared.barriers)};
@@ -43,9 +42,10 @@ template <class B> struct RingBarriers {
     }
     ptx::mbarrierInit(routed(), 1);
     ptx::mbarrierInit(taken(), 1);
-    if constexpr (B::kPaired)
-      for (uint32_t i = 0; i < 2 * kWarps; ++i)
-        ptx::mbarrierInit(pair(i / 2, i % 2), 1);
+    if constexpr (B::kPaired) {
+      ptx::mbarrierInit(given(), 1);
+      ptx::mbarrierInit(wanted(), kWarps);
+    }
     if constexpr (Plan::kSm >= 90)
       asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }

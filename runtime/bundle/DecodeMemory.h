@@ -165,20 +165,10 @@ constexpr uint32_t tileSumsBytes(uint32_t rows) {
   return (kWarps * rows + 1) * kTileRows * 4;
 }
 
-/// The operand, [plane][warp][block of the cluster][row][step] of 64 bytes: a
-/// warp's steps of the rows that one block stages lie together, and two
-/// neighbouring rows in different halves of the banks.
-struct OperandLayout {
-  uint32_t rowBytes, blockBytes, warpBytes, planeBytes;
-};
-constexpr OperandLayout operandLayout(const DecodeShape &s) {
-  auto apart = [](uint32_t bytes) { return bytes + (bytes % 128 ? 0 : 64); };
-  OperandLayout l{};
-  l.rowBytes = apart(ceilDiv(s.blockSteps, kWarps) * kTileK * 2);
-  l.blockBytes = apart(s.residualRows() * l.rowBytes);
-  l.warpBytes = s.cluster * l.blockBytes;
-  l.planeBytes = kWarps * l.warpBytes;
-  return l;
+/// Row stride of the operand planes in 16-bit elements: half a row of banks
+/// more than the K block, so that two rows' fragments lie in different banks.
+constexpr uint32_t operandStride(const DecodeShape &s) {
+  return s.blockSteps * kTileK + 32;
 }
 
 /// Attention runs on the tensor cores where the KV cache holds 16-bit values
@@ -229,7 +219,7 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
   };
   SharedLayout l{};
   l.ring = take(uint64_t(s.ringStages) * s.chunkBytes);
-  l.operand = take(uint64_t(s.planes) * operandLayout(s).planeBytes);
+  l.operand = take(uint64_t(s.planes) * s.maxBatch * operandStride(s) * 2);
   l.residual =
       take(residualInShared(s) ? uint64_t(s.residualRows()) * s.hidden * 4
                                : 0); // [row][D] float32
@@ -245,8 +235,7 @@ constexpr SharedLayout sharedLayout(const DecodeShape &s) {
       take(uint64_t(s.maxBatch) * (s.experts + 4 * s.expertsPerToken + 8) * 4 +
            uint64_t(s.experts) * 4 + kControlBytes);
   l.extents = take(uint64_t(s.matrices) * 24);
-  l.barriers = take(uint64_t(s.ringStages) * 16 + 128 +
-                    (s.cluster > 1 ? kWarps * 16 : 0));
+  l.barriers = take(uint64_t(s.ringStages) * 16 + 128);
   l.total = uint32_t(at);
   return l;
 }
