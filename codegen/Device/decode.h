@@ -163,7 +163,6 @@ template <class B>
 GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
                                   bool needHead) {
   using M = typename B::Model;
-  using P = typename B::Plan;
   fetchRope(block);
   locateEmbedding(block);
   if (block.tid == 0) {
