@@ -58,7 +58,7 @@ GROK_DEVICE uint64_t *candidateWords(B &block, uint32_t slot, uint32_t b) {
 }
 
 /// Logits of this slot's part of the vocabulary for the active rows; returns
-/// this thread's best candidate, of row tid / 8 % rows.
+/// this thread's best candidate, of row tid / 8 % kSumRows.
 template <class B>
 GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
   using M = typename B::Model;
@@ -119,7 +119,7 @@ GROK_DEVICE void publishCandidates(B &block, Candidate mine) {
     return;
   Candidate best{kNegativeInfinity, kNoToken};
   for (uint32_t t = block.lane(); t < kConsumers; t += 32)
-    if (t / kTileRows % rows == block.warp() && all[t].better(best))
+    if (t / kTileRows % kSumRows<B> == block.warp() && all[t].better(best))
       best = all[t];
   best = bestOfWarp(best);
   if (block.lane() < 2) {

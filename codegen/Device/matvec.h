@@ -20,27 +20,36 @@ struct Output {
   uint32_t r;    // row of the tile
 };
 
+/// Threads reduce the sums of as many rows at a time: the largest batch, rounded
+/// up to a power of two. Thread t always has row t / 8 % kSumRows and tile row t
+/// % 8.
+template <class B>
+inline constexpr uint32_t kSumRows = B::Plan::kMaxBatch > 4   ? 8
+                                     : B::Plan::kMaxBatch > 2 ? 4
+                                                              : B::Plan::kMaxBatch;
+
 /// Adds the warps' sums of a tile group, scratch[tile][warp][row][8]. Calls
 /// use(Output, sum) by whole warps, Output::tile counted from the group's
-/// start. Thread t always has row t / 8 % rows and tile row t % 8.
+/// start.
 template <class B, class Use>
 GROK_DEVICE void reduceTiles(B &block, uint32_t scratch, uint32_t tiles,
                              Use use) {
-  const uint32_t rows = block.rows(), perTile = rows * kTileRows;
-  // A multiple of perTile and of a warp.
-  const uint32_t stride = 32 * rows * (kWarps / rows);
+  constexpr uint32_t kPerTile = kSumRows<B> * kTileRows,
+                     kRowBytes = kTileRows * 4;
 #pragma unroll 1
-  for (uint32_t at = block.tid;
-       at - block.lane() < tiles * perTile && block.tid < stride;
-       at += stride) {
-    uint32_t tile = at / perTile, inTile = at % perTile;
-    const uint32_t in = scratch + tile * tileSumsBytes(rows) + inTile * 4;
+  for (uint32_t at = block.tid; at - block.lane() < tiles * kPerTile;
+       at += kConsumers) {
+    const uint32_t tile = at / kPerTile, row = at / kTileRows % kSumRows<B>,
+                   r = at % kTileRows;
+    const bool mine = tile < tiles && row < block.rows();
+    const uint32_t in = scratch + tile * tileSumsBytes(B::Plan::kMaxBatch) +
+                        row * kRowBytes + r * 4;
     float part[kWarps];
 #pragma unroll
     for (uint32_t w = 0; w < kWarps; ++w)
-      part[w] = ptx::loadSharedFloatIf(tile < tiles, in + w * perTile * 4);
-    use(Output{tile < tiles, tile, inTile / kTileRows, inTile % kTileRows},
-        sumOfParts(part));
+      part[w] = ptx::loadSharedFloatIf(
+          mine, in + w * B::Plan::kMaxBatch * kRowBytes);
+    use(Output{mine, tile, row, r}, sumOfParts(part));
   }
 }
 
@@ -237,16 +246,12 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
   const abi::Extent extent = block.extent(matrix);
   const uint32_t rows = block.rows();
 
-  if constexpr (Blocks::kOne)
-    // Without a tile too, the other block of a pair waits for the rows that this
-    // one stages.
-    if (!staged && (kShared<B, kWidth> || extent.tileCount > 0)) {
-      ptx::warpSync(); // the warp has read its operand before
-      stage(0);
-      staged = true;
-    }
+  // Without a tile too, the other block of a pair waits for the rows that this
+  // one stages.
 #pragma unroll 1
-  for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
+  for (uint32_t first = 0;
+       first < extent.tileCount || (kShared<B, kWidth> && !staged);
+       first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles
                          ? extent.tileCount - first
                          : kGroupTiles;
@@ -254,24 +259,26 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
     // The lane's two vectors, and which of them there are.
     const uint32_t vector = block.lane() % 4 * 2;
     const bool hasFirst = vector < rows, hasSecond = vector + 1 < rows;
-    const uint32_t tileSums = tileSumsBytes(rows);
+    constexpr uint32_t kTileSums = tileSumsBytes(B::Plan::kMaxBatch);
     const bool few = tiles <= kGroupTiles / 2, apart = few && block.sumsIn < 2;
     block.sumsIn = !few ? 2 : apart ? 1 - block.sumsIn : 0;
     const uint32_t scratch =
         block.sharedAddress(B::kShared.scratch) +
-        (block.sumsIn == 1 ? kGroupTiles / 2 * tileSums : 0);
+        (block.sumsIn == 1 ? kGroupTiles / 2 * kTileSums : 0);
     const uint32_t sums =
         scratch +
-        ((block.warp() * rows + vector) * kTileRows + block.lane() / 4) *
+        ((block.warp() * B::Plan::kMaxBatch + vector) * kTileRows +
+         block.lane() / 4) *
             4; // [tile][warp][row][8]
     if (!apart)
       block.sync(); // what the scratch held has been read
 #pragma unroll 1
     for (uint32_t k0 = 0; k0 < Blocks::kSteps; k0 += Blocks::kBlock) {
       Product product{block, ring, Blocks::steps(k0)};
-      if constexpr (!Blocks::kOne) {
+      if (!staged || !Blocks::kOne) {
         ptx::warpSync(); // the warp has read its operand before
         stage(k0);
+        staged = true;
       }
       ptx::warpSync();
       typename Product::Operands x;
@@ -281,7 +288,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
       for (uint32_t j = 0; j < tiles; j += kTiles) {
         const uint32_t here = tiles - j < kTiles ? tiles - j : kTiles;
         const bool second = kTiles > 1 && here > 1;
-        const uint32_t place = sums + j * tileSums;
+        const uint32_t place = sums + j * kTileSums;
         float sum[4] = {};
         if constexpr (!Blocks::kOne) {
           // Between K blocks the warp's sums wait where they will be reduced.
@@ -289,9 +296,9 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
           sum[1] = ptx::loadSharedFloatIf(k0 > 0 && hasSecond,
                                           place + kTileRows * 4);
           sum[2] = ptx::loadSharedFloatIf(k0 > 0 && hasFirst && second,
-                                          place + tileSums);
+                                          place + kTileSums);
           sum[3] = ptx::loadSharedFloatIf(k0 > 0 && hasSecond && second,
-                                          place + tileSums + kTileRows * 4);
+                                          place + kTileSums + kTileRows * 4);
         }
 #pragma unroll 1
         for (uint32_t i = 0; i * kWarps < product.count; i += Product::kBatch) {
@@ -305,9 +312,9 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
         }
         ptx::storeSharedFloatIf(hasFirst, place, sum[0]);
         ptx::storeSharedFloatIf(hasSecond, place + kTileRows * 4, sum[1]);
-        ptx::storeSharedFloatIf(hasFirst && second, place + tileSums, sum[2]);
+        ptx::storeSharedFloatIf(hasFirst && second, place + kTileSums, sum[2]);
         ptx::storeSharedFloatIf(hasSecond && second,
-                                place + tileSums + kTileRows * 4, sum[3]);
+                                place + kTileSums + kTileRows * 4, sum[3]);
       }
     }
     block.sync();
