@@ -134,6 +134,9 @@ LogicalResult StreamOp::verify() {
   if (uint32_t most = mostPaceCycles(getChunkBytes()); getPace() > most)
     return emitOpError("has a pace of ")
            << getPace() << " cycles, expected at most " << most;
+  if (getCluster() != 1 && getCluster() != 2)
+    return emitOpError("has clusters of ")
+           << getCluster() << " blocks, expected 1 or 2";
   if (getThreads() != (kWarps + 1) * 32)
     return emitOpError("has blocks of ")
            << getThreads() << " threads, expected " << (kWarps + 1) * 32 << " ("

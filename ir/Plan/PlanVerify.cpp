@@ -393,13 +393,13 @@ LogicalResult Verifier::stream() {
            << op.getBlockSteps() << " steps, expected a multiple of "
            << kBatchSteps * kWarps << " or at least the longest row's "
            << longest;
-  if (target.getSm() == 0)
-    return success(); // no kernel runs it
   if (op.getCluster() == 2 &&
       !canPairBlocks(shapeWith(device, op), target.getSm()))
     return op.emitOpError("pairs blocks, expected single ones: pairs need "
                           "sm_90, an even number of slots, a batch, and a row "
                           "of the residual stream within a K block");
+  if (target.getSm() == 0)
+    return success(); // no kernel runs it
   uint64_t ring = uint64_t(op.getRingStages()) * op.getChunkBytes();
   uint64_t awaited = fewestRingBytes(shapeWith(device, op));
   if (ring < awaited)

@@ -154,6 +154,9 @@ TEST(CheckPlan, RefusesBadSizes) {
        {"a learned router can reach",
         [](auto &p) { p.experts[1] = PlanTables::Expert::kUnreachable; }},
        {"chunks in flight: found 5", [](auto &p) { p.inFlightChunks = 5; }},
+       {"p: blocks of a cluster: found 3, expected 1, or 2 of a kernel with an "
+        "even number of slots",
+        [](auto &p) { p.cluster = 3; }},
        {"p: pace: found 1048576, expected 0 .. 1048575",
         [](auto &p) { p.paceCycles = 1 << 20; }},
        {"p: ring stages: found 33, expected 1 .. 32",
