@@ -56,7 +56,7 @@ public:
       : n_(network), plan_(plan), last_(network.processes.size()) {
     for (const Process &process : n_.processes) {
       n_.linked.emplace_back(process.ops.size());
-      readers_.emplace_back(process.ops.size());
+      readBy_.emplace_back(process.ops.size());
     }
   }
 
@@ -113,27 +113,47 @@ private:
     return absl::OkStatus();
   }
 
+  /// Waits for the same words; most have one of every slot.
+  struct Wait {
+    std::vector<OpRef> writers; // of each process the last
+    std::vector<OpRef> readers;
+  };
+
   absl::Status resolveWaits() {
     absl::Status status;
     forEachOp([&](OpRef at, const Op &op) {
       if (op.kind != OpKind::kAwait || !status.ok())
         return;
-      for (WordRange range : op.words) {
-        uint64_t found = epochs_[op.epoch].find(range, [&](const Written &w) {
-          last_.add(w.by);
-          std::vector<OpRef> &readers = readers_[w.by.process][w.by.op];
-          if (readers.empty() || readers.back().process != at.process)
-            readers.push_back(at);
-          else
-            readers.back().op = at.op;
-        });
-        if (found != range.end && status.ok())
-          status = error(at, absl::StrCat("waits for ", wordName(found),
-                                          ", which nobody hands over"));
-      }
-      n_.linked[at.process][at.op].after = last_.take();
+      auto [known, isNew] =
+          waitOf_.try_emplace({op.epoch, op.words}, uint32_t(waits_.size()));
+      if (isNew)
+        status = findWriters(at, op);
+      Wait &wait = waits_[known->second];
+      n_.linked[at.process][at.op].after = wait.writers;
+      if (!wait.readers.empty() && wait.readers.back().process == at.process)
+        wait.readers.back() = at;
+      else
+        wait.readers.push_back(at);
     });
     return status;
+  }
+
+  absl::Status findWriters(OpRef at, const Op &op) {
+    const uint32_t number = uint32_t(waits_.size());
+    waits_.emplace_back();
+    for (WordRange range : op.words) {
+      uint64_t found = epochs_[op.epoch].find(range, [&](const Written &w) {
+        last_.add(w.by);
+        std::vector<uint32_t> &readBy = readBy_[w.by.process][w.by.op];
+        if (readBy.empty() || readBy.back() != number)
+          readBy.push_back(number);
+      });
+      if (found != range.end)
+        return error(at, absl::StrCat("waits for ", wordName(found),
+                                      ", which nobody hands over"));
+    }
+    waits_.back().writers = last_.take();
+    return absl::OkStatus();
   }
 
   /// Before words are overwritten, their writer has written and their readers
@@ -146,17 +166,23 @@ private:
                 [](const Written &a, const Written &b) {
                   return earlier(a.by, b.by);
                 });
+      OpRef last{Op::kNone, Op::kNone}; // of those that are overwritten
       for (size_t i = 0; i != byOp.size(); ++i) {
         const OpRef at = byOp[i].by;
         memory.write(byOp[i], [&](OpRef before) {
+          if (std::exchange(last, before) == before)
+            return; // another row's words of the same op
           if (before.process != at.process)
             last_.add(before);
-          for (OpRef reader : readers_[before.process][before.op])
-            if (reader.process != at.process || reader.op > at.op)
-              last_.add(reader);
+          for (uint32_t wait : readBy_[before.process][before.op])
+            for (OpRef reader : waits_[wait].readers)
+              if (reader.process != at.process || reader.op > at.op)
+                last_.add(reader);
         });
-        if (i + 1 == byOp.size() || earlier(at, byOp[i + 1].by))
+        if (i + 1 == byOp.size() || earlier(at, byOp[i + 1].by)) {
           n_.linked[at.process][at.op].demands = last_.take();
+          last = {Op::kNone, Op::kNone};
+        }
       }
     }
     return absl::OkStatus();
@@ -245,7 +271,10 @@ private:
   const PlanTables &plan_;
   LastOps last_;
   std::map<uint32_t, EpochWords> epochs_;
-  std::vector<std::vector<std::vector<OpRef>>> readers_; // [process][op]
+  std::map<std::pair<uint32_t, std::vector<WordRange>>, uint32_t> waitOf_;
+  std::vector<Wait> waits_;
+  /// Of kPublish, [process][op]: the waits that its words are a part of.
+  std::vector<std::vector<std::vector<uint32_t>>> readBy_;
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 // after the waits of all its warps, and its producer warp.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,6 +17,7 @@ namespace grok::handovers {
 /// two more behind the arena, which stand for its two routing barriers.
 struct WordRange {
   uint64_t begin, end;
+  auto operator<=>(const WordRange &) const = default;
 };
 
 /// How far a consumer goes in its ring: waits for chunks below `await`, then
@@ -69,6 +71,7 @@ struct Process {
 /// A place in a process.
 struct OpRef {
   uint32_t process, op;
+  bool operator==(const OpRef &) const = default;
 };
 
 } // namespace grok::handovers
