@@ -36,8 +36,8 @@ absl::StatusOr<uint32_t> slotShift() {
   return shift;
 }
 
-/// GROK_SLOT_ABSENT keeps every block from taking a slot. Nobody hands its words
-/// over then, which is what the kernel's watchdog is there for.
+/// GROK_SLOT_ABSENT keeps every block from taking a slot. Nobody hands its
+/// words over then, which is what the kernel's watchdog is there for.
 absl::StatusOr<std::optional<uint32_t>> absentSlot(uint32_t slots) {
   const char *text = std::getenv("GROK_SLOT_ABSENT");
   if (!text)
@@ -341,10 +341,10 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
   epoch_ += uint32_t(epochs);
   status() = abi::StatusRecord{};
   if (absentSlot_) // every block finds it taken
-    GROK_CUDA_RETURN_IF_ERROR(
-        api_, copyToDevice,
-        arena_.address() + region("claims") + *absentSlot_ * sizeof(uint32_t),
-        &params.launchId, sizeof params.launchId);
+    GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice,
+                              arena_.address() + region("claims") +
+                                  *absentSlot_ * sizeof(uint32_t),
+                              &params.launchId, sizeof params.launchId);
   void *arguments[] = {&params};
   // A block an SM, in whole clusters.
   uint32_t blocks = smCount_ / plan_.cluster * plan_.cluster;

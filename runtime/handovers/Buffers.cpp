@@ -4,8 +4,7 @@
 
 namespace grok::handovers {
 
-Buffers::Buffers(const PlanTables &plan, const DecodeShape &shape)
-    : s_(shape) {
+Buffers::Buffers(const PlanTables &plan, const DecodeShape &shape) : s_(shape) {
   auto at = [&](const char *name) {
     const ArenaRegion *region = plan.findRegion(name);
     return region ? region->offset / kWordBytes : 0;
@@ -26,16 +25,16 @@ Buffers::Buffers(const PlanTables &plan, const DecodeShape &shape)
 WordRange Buffers::queries(uint32_t parity, uint32_t row,
                            uint32_t kvHead) const {
   uint64_t group = uint64_t(s_.headsPerKv()) * s_.headDim,
-           begin = q_ + rowOf(parity, row) * s_.heads * s_.headDim +
-                   kvHead * group;
+           begin =
+               q_ + rowOf(parity, row) * s_.heads * s_.headDim + kvHead * group;
   return {begin, begin + group};
 }
 
 WordRange Buffers::newKv(uint32_t parity, uint32_t row, uint32_t value,
                          uint32_t kvHead) const {
   uint64_t begin =
-      kvNew_ + ((rowOf(parity, row) * 2 + value) * s_.kvHeads + kvHead) *
-                   s_.headDim;
+      kvNew_ +
+      ((rowOf(parity, row) * 2 + value) * s_.kvHeads + kvHead) * s_.headDim;
   return {begin, begin + s_.headDim};
 }
 
@@ -50,7 +49,8 @@ void Buffers::qkvOutputs(uint32_t parity, uint32_t row, uint32_t tileBegin,
                    to = std::min(dim, from + end - r);
     r += to - from;
     if (head >= s_.heads + s_.kvHeads) {
-      uint64_t value = newKv(parity, row, 1, head - s_.heads - s_.kvHeads).begin;
+      uint64_t value =
+          newKv(parity, row, 1, head - s_.heads - s_.kvHeads).begin;
       words.push_back({value + from, value + to});
       continue;
     }
@@ -115,8 +115,7 @@ WordRange Buffers::activations(uint32_t parity, uint32_t row, uint32_t place,
 
 WordRange Buffers::activations(uint32_t parity, uint32_t row,
                                uint32_t place) const {
-  uint32_t width =
-      place == s_.expertsPerToken ? s_.denseWidth : s_.expertWidth;
+  uint32_t width = place == s_.expertsPerToken ? s_.denseWidth : s_.expertWidth;
   return activations(parity, row, place, 0, ceilDiv(2 * width, kTileRows));
 }
 

@@ -23,8 +23,8 @@ private:
   bool active(uint32_t b) const { return step().active[b]; }
 
   Op &add(OpKind kind, Phase phase) {
-    ops_.push_back({.kind = kind, .phase = phase, .step = step_,
-                    .layer = layer_});
+    ops_.push_back(
+        {.kind = kind, .phase = phase, .step = step_, .layer = layer_});
     return ops_.back();
   }
   void words(OpKind kind, Phase phase, std::vector<WordRange> words) {
@@ -80,8 +80,8 @@ private:
            g ? std::vector<StreamItem>()
              : std::vector{matrixItem(l_, matrix, slot_, step_, layer_)});
       uint32_t begin = mine.tileBegin + g * kGroupTiles;
-      after(begin, std::min(begin + kGroupTiles,
-                            mine.tileBegin + mine.tileCount));
+      after(begin,
+            std::min(begin + kGroupTiles, mine.tileBegin + mine.tileCount));
     }
   }
   static void nothing(uint32_t) {}
@@ -201,9 +201,8 @@ private:
         plans_.attnOut, Phase::kAttnOut,
         [&](uint32_t group) {
           if (group == 0 || !oneBlock(plans_.attnOut))
-            awaitActive(Phase::kAttnOut, [&](uint32_t b) {
-              return b_.attention(parity(), b);
-            });
+            awaitActive(Phase::kAttnOut,
+                        [&](uint32_t b) { return b_.attention(parity(), b); });
         },
         [&](uint32_t begin, uint32_t end) {
           std::vector<WordRange> list;
@@ -239,9 +238,8 @@ private:
           list.push_back(b_.router(parity(), b, e, 1));
       publish(Phase::kRoute, std::move(list));
     }
-    awaitActive(Phase::kRoute, [&](uint32_t b) {
-      return b_.router(parity(), b, 0, experts);
-    });
+    awaitActive(Phase::kRoute,
+                [&](uint32_t b) { return b_.router(parity(), b, 0, experts); });
     announceExperts();
   }
 
@@ -252,8 +250,8 @@ private:
                 std::vector<WordRange> list;
                 for (uint32_t b = 0; b != l_.rows(); ++b)
                   if (int at = place(b); at >= 0)
-                    list.push_back(b_.activations(parity(), b, uint32_t(at),
-                                                  begin, end));
+                    list.push_back(
+                        b_.activations(parity(), b, uint32_t(at), begin, end));
                 publish(Phase::kGateUp, std::move(list));
               });
     };
@@ -287,8 +285,8 @@ private:
             std::vector<WordRange> list;
             for (uint32_t b = 0; b != l_.rows(); ++b) {
               uint32_t place = l_.place(step_, layer_, b, e);
-              if (once && active(b) && l_.lastKept(step_, layer_, b) !=
-                                           l_.model.numExperts)
+              if (once && active(b) &&
+                  l_.lastKept(step_, layer_, b) != l_.model.numExperts)
                 place = 0;
               if (place < perToken)
                 list.push_back(b_.activations(parity(), b, place));

@@ -28,8 +28,8 @@ std::vector<Step> stepsOf(const std::vector<ScenarioRow> &rows) {
     steps.push_back(step);
     for (size_t b = 0; b != rows.size(); ++b) {
       uint32_t next = step.position[b] + 1;
-      bool more = step.active[b] &&
-                  (next < rows[b].known || next + 1 < rows[b].limit);
+      bool more =
+          step.active[b] && (next < rows[b].known || next + 1 < rows[b].limit);
       step.active[b] = more;
       step.position[b] = more ? next : step.position[b];
     }

@@ -39,8 +39,8 @@ private:
 };
 
 /// Leaves out of a process's lists what an earlier op of it has already.
-void keepNew(std::vector<LinkedOp> &process,
-             std::vector<OpRef> LinkedOp::*list, size_t processes) {
+void keepNew(std::vector<LinkedOp> &process, std::vector<OpRef> LinkedOp::*list,
+             size_t processes) {
   std::vector<uint32_t> seen(processes); // ops, counted
   for (LinkedOp &op : process) {
     std::erase_if(op.*list,
@@ -62,9 +62,9 @@ public:
 
   absl::Status run() {
     using Part = absl::Status (Linker::*)();
-    for (Part part : {&Linker::collectWords, &Linker::resolveWaits,
-                      &Linker::demandReaders, &Linker::demandFences,
-                      &Linker::matchStreams})
+    for (Part part :
+         {&Linker::collectWords, &Linker::resolveWaits, &Linker::demandReaders,
+          &Linker::demandFences, &Linker::matchStreams})
       if (absl::Status status = (this->*part)(); !status.ok())
         return status;
     for (std::vector<LinkedOp> &process : n_.linked)
@@ -90,8 +90,8 @@ private:
     uint64_t byte = word * kWordBytes;
     for (const ArenaRegion &region : plan_.arena)
       if (byte >= region.offset && byte < region.offset + region.bytes)
-        return absl::StrCat("word ", word - region.offset / kWordBytes,
-                            " of '", region.name, "'");
+        return absl::StrCat("word ", word - region.offset / kWordBytes, " of '",
+                            region.name, "'");
     return word < plan_.arenaBytes / kWordBytes
                ? absl::StrCat("word ", word, " of the arena")
                : "its routing barrier";
@@ -298,7 +298,10 @@ std::string demandText(const Network &network, OpRef op, OpRef demanded) {
 
 absl::StatusOr<Network> link(std::vector<Process> processes,
                              const PlanTables &plan, std::string_view file) {
-  Network network{std::move(processes), {}, plan.ringStages, plan.chunkBytes,
+  Network network{std::move(processes),
+                  {},
+                  plan.ringStages,
+                  plan.chunkBytes,
                   std::string(file)};
   if (absl::Status status = Linker(network, plan).run(); !status.ok())
     return status;

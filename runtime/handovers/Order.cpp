@@ -42,9 +42,8 @@ public:
 private:
   bool canHappen(uint32_t p) const {
     const std::vector<OpRef> &after = n_.linked[p][next_[p]].after;
-    return std::all_of(after.begin(), after.end(), [&](OpRef ref) {
-      return next_[ref.process] > ref.op;
-    });
+    return std::all_of(after.begin(), after.end(),
+                       [&](OpRef ref) { return next_[ref.process] > ref.op; });
   }
 
   absl::Status happen(uint32_t p) {

@@ -45,8 +45,8 @@ private:
   }
 
   Op &add(OpKind kind, Phase phase) {
-    ops_.push_back({.kind = kind, .phase = phase, .step = step_,
-                    .layer = layer_});
+    ops_.push_back(
+        {.kind = kind, .phase = phase, .step = step_, .layer = layer_});
     return ops_.back();
   }
 
@@ -68,8 +68,7 @@ private:
   }
 
   void pushCache() {
-    for (const AttentionTask &task :
-         attentionTasks(l_, slot_, l_.steps[step_]))
+    for (const AttentionTask &task : attentionTasks(l_, slot_, l_.steps[step_]))
       for (uint32_t value : {0, 1}) {
         StreamItem item = cacheItem(l_, task, value, step_, layer_);
         if (!item.bytes)

@@ -26,9 +26,9 @@ ProductMoves productMoves(const DecodeShape &shape, uint32_t width,
       const uint32_t count = std::min(steps - k0, shape.blockSteps);
       for (uint32_t j = 0; j < tiles; j += together)
         for (uint32_t i = 0; i * kWarps < count; i += batch) {
-          uint64_t bytes = uint64_t(std::min(count - i * kWarps,
-                                             batch * kWarps)) *
-                           kFragmentBytes * std::min(tiles - j, together);
+          uint64_t bytes =
+              uint64_t(std::min(count - i * kWarps, batch * kWarps)) *
+              kFragmentBytes * std::min(tiles - j, together);
           uint32_t await = chunksOf(place + bytes, shape.chunkBytes);
           place += bytes;
           group->push_back({await, chunk(place)});
@@ -36,8 +36,7 @@ ProductMoves productMoves(const DecodeShape &shape, uint32_t width,
     }
     moves.groups.push_back(group);
     if (first == 0 && kept && oneBlock)
-      moves.ahead = std::make_shared<std::vector<RingMove>>(
-          1, group->front());
+      moves.ahead = std::make_shared<std::vector<RingMove>>(1, group->front());
   }
   if (!moves.groups.empty()) { // the next extent begins with a chunk
     auto last = std::make_shared<std::vector<RingMove>>(*moves.groups.back());
@@ -52,8 +51,8 @@ Moves attentionMoves(const DecodeShape &shape, uint64_t bytes) {
   if (attentionOnTensorCores(shape)) // keys and values are there at once
     return std::make_shared<std::vector<RingMove>>(
         1, RingMove{2 * chunks, 2 * chunks});
-  return std::make_shared<std::vector<RingMove>>(std::vector<RingMove>{
-      {chunks, chunks}, {2 * chunks, 2 * chunks}});
+  return std::make_shared<std::vector<RingMove>>(
+      std::vector<RingMove>{{chunks, chunks}, {2 * chunks, 2 * chunks}});
 }
 
 } // namespace grok::handovers

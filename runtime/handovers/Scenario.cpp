@@ -80,11 +80,12 @@ std::vector<Scenario> scenarios(const ModelConfig &model,
                  {{0, known, std::min(known + kSteps - 1, plan.maxSeq)}},
                  layers,
                  drawn});
-  all.push_back({"long rows with one expert",
-                 allRows(plan, [&](uint32_t b) { return plan.maxSeq - 37 * b; }),
-                 layers, [=](uint32_t, uint32_t, uint32_t) {
-                   return window(kept, 0, perToken);
-                 }});
+  all.push_back(
+      {"long rows with one expert",
+       allRows(plan, [&](uint32_t b) { return plan.maxSeq - 37 * b; }), layers,
+       [=](uint32_t, uint32_t, uint32_t) {
+         return window(kept, 0, perToken);
+       }});
   all.push_back({"rows at a block's border with experts apart",
                  allRows(plan, [](uint32_t b) { return kKvPositions - 2 + b; }),
                  layers, [=](uint32_t step, uint32_t layer, uint32_t row) {

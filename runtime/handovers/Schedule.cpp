@@ -43,8 +43,8 @@ std::vector<Schedule> extremeSchedules(uint32_t slots, uint32_t count) {
       {"streams last", last},
       {"an op a turn", order, Schedule::Pick::kFirst, 1}};
   for (uint32_t i = 0; i != count; ++i) {
-    const uint32_t slot = uint32_t(uint64_t(i) * (slots - 1) /
-                                   std::max(count - 1, 1u));
+    const uint32_t slot =
+        uint32_t(uint64_t(i) * (slots - 1) / std::max(count - 1, 1u));
     std::vector<uint32_t> first = {slot, slots + slot}, last;
     for (uint32_t process : order)
       if (process % slots != slot)

@@ -39,8 +39,8 @@ public:
 
 private:
   struct State {
-    uint32_t op = 0;   // the next one
-    uint32_t part = 0; // of it: moves or chunks that are done
+    uint32_t op = 0;    // the next one
+    uint32_t part = 0;  // of it: moves or chunks that are done
     bool asked = false; // it is known to whom it waits for
     uint32_t lacks = 0; // ops that it waits for
   };
@@ -136,7 +136,8 @@ private:
 
   bool finish(uint32_t p, const LinkedOp &linked) {
     State &state = states_[p];
-    const bool publishes = n_.processes[p].ops[state.op].kind == OpKind::kPublish;
+    const bool publishes =
+        n_.processes[p].ops[state.op].kind == OpKind::kPublish;
     if (publishes && !demandsHold(p, linked))
       return false;
     state = {state.op + 1};
@@ -165,9 +166,10 @@ private:
     const OpRef at{behind, states_[behind].op};
     const bool ring = n_.op(at).kind != OpKind::kAwait;
     return error(absl::StrCat(n_.file, ": ", n_.place(at),
-                              ring ? ": waits for its stream, which cannot go on"
-                                   : ": waits for words that nobody can hand "
-                                     "over any more"));
+                              ring
+                                  ? ": waits for its stream, which cannot go on"
+                                  : ": waits for words that nobody can hand "
+                                    "over any more"));
   }
 
   const Network &n_;

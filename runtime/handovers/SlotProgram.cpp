@@ -69,14 +69,21 @@ uint64_t taskBytes(const Launch &launch, const AttentionTask &task) {
 StreamItem matrixItem(const Launch &launch, uint32_t matrix, uint32_t slot,
                       uint32_t step, uint32_t layer) {
   const PlanMatrix &m = launch.plan.matrices[matrix];
-  return {StreamItem::kMatrix, step, layer, matrix, 0, 0, 0, 0,
+  return {StreamItem::kMatrix,          step, layer, matrix, 0, 0, 0, 0,
           extentBytes(m, m.slots[slot])};
 }
 
 StreamItem cacheItem(const Launch &launch, const AttentionTask &task,
                      uint32_t value, uint32_t step, uint32_t layer) {
-  return {StreamItem::kCache, step,       layer, 0, task.row, task.kvHead,
-          task.block,         value,      taskBytes(launch, task)};
+  return {StreamItem::kCache,
+          step,
+          layer,
+          0,
+          task.row,
+          task.kvHead,
+          task.block,
+          value,
+          taskBytes(launch, task)};
 }
 
 std::vector<Process> decodeProcesses(const ModelConfig &model,

@@ -14,9 +14,8 @@ const Written *EpochWords::sort() {
   return nullptr;
 }
 
-uint64_t
-EpochWords::find(WordRange range,
-                 absl::FunctionRef<void(const Written &)> use) const {
+uint64_t EpochWords::find(WordRange range,
+                          absl::FunctionRef<void(const Written &)> use) const {
   auto at = std::upper_bound(
       written_.begin(), written_.end(), range.begin,
       [](uint64_t word, const Written &w) { return word < w.end; });

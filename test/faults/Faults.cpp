@@ -1,10 +1,11 @@
 // Preloaded before a program (LD_PRELOAD), makes calls into the system fail.
 //
-// GROK_FAULTS="CALL:N:ERROR" fails the N-th call (from 1) of CALL with the errno
-// ERROR, a number; "CALL:0:short" lets each read or write move only a part of
-// what it is asked to. Only calls after the program has opened a file whose name
-// contains GROK_FAULTS_AFTER count. GROK_FAULTS_COUNT=FILE: at its end the
-// program writes how often it made each call there, a line "CALL COUNT" each.
+// GROK_FAULTS="CALL:N:ERROR" fails the N-th call (from 1) of CALL with the
+// errno ERROR, a number; "CALL:0:short" lets each read or write move only a
+// part of what it is asked to. Only calls after the program has opened a file
+// whose name contains GROK_FAULTS_AFTER count. GROK_FAULTS_COUNT=FILE: at its
+// end the program writes how often it made each call there, a line "CALL COUNT"
+// each.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>

@@ -66,8 +66,7 @@ protected:
   /// The processes link; the proof fails, and so does some of many orders.
   void expectDisorder(std::vector<Process> all,
                       const std::vector<std::string> &parts) {
-    absl::StatusOr<Network> network =
-        link(std::move(all), plan_, "plan.bin");
+    absl::StatusOr<Network> network = link(std::move(all), plan_, "plan.bin");
     ASSERT_TRUE(network.ok()) << network.status();
     expectParts(proveOrder(*network), parts);
     absl::Status played = playMany(*network);
@@ -124,8 +123,10 @@ TEST_F(HandOverFault, TileThatNobodyComputes) {
       std::find_if(matrix.slots.begin(), matrix.slots.end(),
                    [](const SlotExtent &e) { return e.tileCount > 0; })
           ->tileCount = 0;
-  expectRefused({"plan.bin: slot ", ", phase gate_up, layer 0, step 0: waits "
-                 "for word ", " of 'y_attn', which nobody hands over"});
+  expectRefused({"plan.bin: slot ",
+                 ", phase gate_up, layer 0, step 0: waits "
+                 "for word ",
+                 " of 'y_attn', which nobody hands over"});
 }
 
 TEST_F(HandOverFault, TileThatTwoSlotsCompute) {
@@ -133,7 +134,8 @@ TEST_F(HandOverFault, TileThatTwoSlotsCompute) {
   for (PlanMatrix &matrix : plan_.matrices)
     if (matrix.kind == MatrixKind::kQkv)
       matrix.slots[1].tileBegin = matrix.slots[0].tileBegin;
-  expectRefused({"phase qkv", "hands over word ", " of 'q', which has been "
+  expectRefused({"phase qkv", "hands over word ",
+                 " of 'q', which has been "
                  "handed over in the same layer by slot "});
 }
 
@@ -163,7 +165,7 @@ TEST_F(HandOverFault, OneHalfOfTheBuffers) {
           range = {range.begin - half, range.end - half};
   expectDisorder(std::move(all),
                  {"phase down", "overwrites words that may not have been read "
-                  "yet: slot "});
+                                "yet: slot "});
 }
 
 TEST_F(HandOverFault, SlotThatDoesNotSayThatItIsThere) {
@@ -185,7 +187,7 @@ TEST_F(HandOverFault, WaitForAnOldEpoch) {
   wait->epoch -= kParities; // in the same half
   expectDisorder(std::move(all),
                  {"phase attn_out", "overwrites words that may not have been "
-                  "read yet: slot 5, phase gate_up"});
+                                    "read yet: slot 5, phase gate_up"});
 }
 
 TEST_F(HandOverFault, EpochsThatComeAgain) {
@@ -217,7 +219,7 @@ TEST_F(HandOverFault, WaitThatWaitsForItself) {
   ASSERT_TRUE(network.ok()) << network.status();
   expectParts(proveOrder(*network),
               {"plan.bin: slot ", "phase gate_up, layer 0, step 0: waits for "
-               "words whose writer waits for it"});
+                                  "words whose writer waits for it"});
   expectParts(playMany(*network),
               {"phase gate_up, layer 0, step 0: waits for words that nobody "
                "can hand over any more (schedule: in order)"});
@@ -231,7 +233,7 @@ TEST_F(HandOverFault, KvEntriesBeforeTheirFence) {
   });
   expectDisorder(std::move(all),
                  {"phase attention", "streams entries of the KV cache before "
-                  "the fence behind their stores: slot "});
+                                     "the fence behind their stores: slot "});
 }
 
 TEST_F(HandOverFault, StoresWithoutAFence) {
@@ -239,7 +241,7 @@ TEST_F(HandOverFault, StoresWithoutAFence) {
   std::vector<Process> all = processes();
   remove(all, [&](const Op &op) { return op.kind == OpKind::kFence; });
   expectUnlinked(std::move(all), {"phase qkv", "stores into the KV cache, but "
-                                  "no fence follows in the step"});
+                                               "no fence follows in the step"});
 }
 
 TEST_F(HandOverFault, RoutingThatTheProducerHasNotRead) {
@@ -252,7 +254,7 @@ TEST_F(HandOverFault, RoutingThatTheProducerHasNotRead) {
   });
   expectDisorder(std::move(all),
                  {"phase route", "overwrites words that may not have been "
-                  "read yet: slot "});
+                                 "read yet: slot "});
 }
 
 TEST_F(HandOverFault, StreamInAnotherOrder) {
@@ -268,7 +270,7 @@ TEST_F(HandOverFault, StreamInAnotherOrder) {
   ASSERT_NE(second, ops.end());
   std::swap(*first, *second);
   expectUnlinked(std::move(all), {"phase down", "takes from the ring "
-                                  "what is not next there"});
+                                                "what is not next there"});
 }
 
 TEST_F(HandOverFault, StreamThatEndsEarly) {
@@ -278,7 +280,7 @@ TEST_F(HandOverFault, StreamThatEndsEarly) {
     return op.kind == OpKind::kPush && op.step > 0;
   });
   expectUnlinked(std::move(all), {"slot 7", "takes from the ring what is not "
-                                  "streamed"});
+                                            "streamed"});
 }
 
 } // namespace

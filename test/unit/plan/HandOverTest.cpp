@@ -2,9 +2,9 @@
 // target with a GPU.
 #include "gtest/gtest.h"
 
+#include "compiler/Target/Target.h"
 #include "runtime/bundle/PlanCheck.h"
 #include "runtime/handovers/Check.h"
-#include "compiler/Target/Target.h"
 #include "runtime/handovers/RingMoves.h"
 #include "runtime/handovers/Schedule.h"
 #include "test/unit/plan/TestPlans.h"
@@ -21,7 +21,8 @@ void check(const ModelConfig &model, const std::string &target,
       handovers::checkHandOvers(model, plan, "plan.bin", options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GE(report->scenarios, 4u);
-  EXPECT_GE(report->orders, report->scenarios * (9 + options.randomOrders));
+  EXPECT_GE(report->orders, report->scenarios * (5 + 2 * options.slotsApart +
+                                                 options.randomOrders));
   EXPECT_GT(report->handOvers, report->scenarios * plan.slots);
 }
 
@@ -43,7 +44,7 @@ TEST(HandOver, ReleasedModelsOnEveryTarget) {
   for (const ModelConfig &model : {grok1(), grok2()})
     for (const std::string &target : gpuTargets()) {
       SCOPED_TRACE(target);
-      check(model, target, {.randomOrders = 1});
+      check(model, target, {.randomOrders = 1, .slotsApart = 1});
     }
 }
 
@@ -104,8 +105,7 @@ TEST(HandOver, NothingIsAwaitedThatTheRingCannotHold) {
             released = move.release;
           }
         EXPECT_EQ(released,
-                  handovers::chunksOf(uint64_t(tiles) *
-                                          ceilDiv(width, kTileK) *
+                  handovers::chunksOf(uint64_t(tiles) * ceilDiv(width, kTileK) *
                                           kFragmentBytes,
                                       shape.chunkBytes));
       }

@@ -120,8 +120,7 @@ TEST(Plan, IncompletePlanGivesNoTables) {
 
 TEST(Plan, PredictionAddsUpAndIsOrdered) {
   for (const char *slots : {"all", "group"}) {
-    auto planned =
-        planFor(readModel("tiny-hash"), "h200", {slots});
+    auto planned = planFor(readModel("tiny-hash"), "h200", {slots});
     ASSERT_TRUE(planned);
     nlohmann::json root = nlohmann::json::parse(
         predictionJson(planned->device()), nullptr, false);

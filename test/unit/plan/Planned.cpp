@@ -16,7 +16,7 @@ ModelConfig readModel(const std::string &name) {
 }
 
 static mlir::LogicalResult runPasses(Planned &planned, const Target &target,
-                              const PlanOptions &options) {
+                                     const PlanOptions &options) {
   mlir::PassManager manager(&planned.context);
   auto &model = manager.nest<ir::ModelOp>();
   model.addPass(createRemoveUnreachableExperts(

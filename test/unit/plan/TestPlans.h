@@ -25,8 +25,8 @@ PlanTables tablesFor(const ModelConfig &model, const std::string &target,
 ModelConfig grok1();
 ModelConfig grok2();
 
-inline constexpr const char *kModels[] = {
-    "tiny-hash",      "tiny-top2",      "grok1-deep",
-    "grok1-mha-top1", "grok2-residual", "hash-offset"};
+inline constexpr const char *kModels[] = {"tiny-hash",      "tiny-top2",
+                                          "grok1-deep",     "grok1-mha-top1",
+                                          "grok2-residual", "hash-offset"};
 
 } // namespace grok

@@ -22,7 +22,8 @@ struct FakeCuda {
   int failAt = 0;     // the call to fail, counted from 1; calls that give
                       // something back don't count
   int failWith = 999; // and its result
-  int failFrees = 0;  // calls that give something back do so, but report failWith
+  int failFrees =
+      0; // calls that give something back do so, but report failWith
   int jitResult = 0;        // of loading a module with decode kernels
   int watchdog = 0;         // decode ends with a watchdog's record
   int silent = 0;           // decode ends without reporting
