@@ -19,7 +19,7 @@ Buffers::Buffers(const PlanTables &plan, const DecodeShape &shape) : s_(shape) {
   yMoe_ = at("y_moe");
   presence_ = at("presence");
   candidates_ = at("candidates");
-  barriers_ = plan.arenaBytes / kWordBytes;
+  blocks_ = plan.arenaBytes / kWordBytes;
 }
 
 WordRange Buffers::queries(uint32_t parity, uint32_t row,
@@ -133,12 +133,13 @@ WordRange Buffers::candidates(uint32_t parity, uint32_t slot,
   return {begin, begin + 2};
 }
 
-WordRange Buffers::announced(uint32_t slot) const {
-  return {barriers_ + 2 * slot, barriers_ + 2 * slot + 1};
-}
-
-WordRange Buffers::taken(uint32_t slot) const {
-  return {barriers_ + 2 * slot + 1, barriers_ + 2 * slot + 2};
+std::string Buffers::blockWordName(uint64_t word) {
+  constexpr const char *kNames[] = {
+      "the routing that its block announces", "its stream's taking of that",
+      "the other block's wish for an operand", "an operand of the other block"};
+  uint64_t place = word % kBlockWords;
+  return place < 4 ? kNames[place]
+                   : "row " + std::to_string(place - 4) + " of its operand";
 }
 
 } // namespace grok::handovers

@@ -1,9 +1,11 @@
 // Which words of the arena are what, as the decode kernel indexes its regions.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "runtime/bundle/DecodeMemory.h"
+#include "runtime/bundle/KernelAbi.h"
 #include "runtime/bundle/PlanTables.h"
 #include "runtime/handovers/Program.h"
 
@@ -46,10 +48,19 @@ public:
   WordRange activations(uint32_t parity, uint32_t row, uint32_t place) const;
   WordRange presence(uint32_t parity, uint32_t firstSlot, uint32_t count) const;
   WordRange candidates(uint32_t parity, uint32_t slot, uint32_t row) const;
-  /// The words that stand for a block's barriers: what the consumers announce,
-  /// and what the producer has taken.
-  WordRange announced(uint32_t slot) const;
-  WordRange taken(uint32_t slot) const;
+  // Words behind the arena that stand for a block's barriers and its operand.
+  /// What the consumers announce, and what the producer has taken.
+  WordRange announced(uint32_t slot) const { return blockWord(slot, 0); }
+  WordRange taken(uint32_t slot) const { return blockWord(slot, 1); }
+  /// What a pair's other block wants of this one, and has given it.
+  WordRange wanted(uint32_t slot) const { return blockWord(slot, 2); }
+  WordRange given(uint32_t slot) const { return blockWord(slot, 3); }
+  /// A row of the operand, which the other block stores.
+  WordRange operand(uint32_t slot, uint32_t row) const {
+    return blockWord(slot, 4 + row);
+  }
+  /// What such a word stands for, counted from the arena's end.
+  static std::string blockWordName(uint64_t word);
 
 private:
   WordRange outputs(uint64_t base, uint32_t parity, uint32_t row,
@@ -58,9 +69,15 @@ private:
     return uint64_t(parity) * s_.maxBatch + row;
   }
 
+  WordRange blockWord(uint32_t slot, uint32_t word) const {
+    uint64_t begin = blocks_ + uint64_t(slot) * kBlockWords + word;
+    return {begin, begin + 1};
+  }
+  static constexpr uint32_t kBlockWords = 4 + abi::kMaxBatch;
+
   const DecodeShape s_;
   uint64_t q_, kvNew_, partials_, attn_, yAttn_, router_, act_, yMoe_,
-      presence_, candidates_, barriers_;
+      presence_, candidates_, blocks_;
 };
 
 } // namespace grok::handovers

@@ -40,12 +40,48 @@ private:
   void publish(Phase phase, std::vector<WordRange> list) {
     words(OpKind::kPublish, phase, std::move(list));
   }
-  template <class Range> void awaitActive(Phase phase, Range range) {
-    std::vector<WordRange> list;
-    for (uint32_t b = 0; b != l_.rows(); ++b)
-      if (active(b))
-        list.push_back(range(b));
-    await(phase, std::move(list));
+  /// Of a word that stands for something in shared memory.
+  void ofBlock(OpKind kind, Phase phase, uint32_t epoch,
+               std::vector<WordRange> list) {
+    words(kind, phase, std::move(list));
+    ops_.back().epoch = epoch;
+  }
+
+  /// Staging: an operand is made of the words range(b) of the rows there(b). In
+  /// a pair, and if the whole vector is `oneBlock`, each block makes the rows
+  /// that it keeps and gives them to the other. `normed`: of the norm, which
+  /// waits for the other block even if it has no row.
+  template <class There, class Range>
+  void stage(Phase phase, bool oneBlock, bool normed, There there,
+             Range range) {
+    const bool shares = oneBlock && l_.pairShares();
+    const uint32_t peer = slot_ ^ 1;
+    std::vector<WordRange> awaited, gives = {b_.given(peer)},
+                                    gets = {b_.given(slot_)};
+    bool mine = normed;
+    lent_.clear();
+    for (uint32_t b = 0; b != l_.rows(); ++b) {
+      if (!there(b))
+        continue;
+      if (shares && !l_.keeps(slot_, b)) {
+        lent_.push_back(b_.operand(slot_, b));
+        continue;
+      }
+      mine = true;
+      gives.push_back(b_.operand(peer, b));
+      range(b, awaited);
+    }
+    shares_ += shares ? 1 : 0;
+    if (shares)
+      ofBlock(OpKind::kPublish, phase, shares_, {b_.wanted(peer)});
+    await(phase, std::move(awaited));
+    if (!shares)
+      return;
+    if (mine)
+      ofBlock(OpKind::kAwait, phase, shares_, {b_.wanted(slot_)});
+    ofBlock(OpKind::kPublish, phase, shares_, std::move(gives));
+    gets.insert(gets.end(), lent_.begin(), lent_.end());
+    ofBlock(OpKind::kAwait, phase, shares_, std::move(gets));
   }
 
   const SlotExtent &extent(uint32_t matrix) const {
@@ -64,29 +100,44 @@ private:
   void takeAhead(uint32_t matrix, Phase phase) {
     const ProductMoves &moves =
         plans_.movesOf(width(matrix), extent(matrix).tileCount);
-    if (moves.ahead)
+    if (moves.ahead && l_.shape.maxBatch == 1) // a batch needs the registers
       add(OpKind::kAhead, phase).moves = moves.ahead;
   }
 
-  /// matvec: before(group) is what a group of tiles waits for, after(begin,
+  /// matvec: stage() makes the operand, unless it is `staged`; after(begin,
   /// end) hands tiles over.
-  template <class Before, class After>
-  void product(uint32_t matrix, Phase phase, Before before, After after) {
+  template <class Stage, class After>
+  void product(uint32_t matrix, Phase phase, bool &staged, Stage stage,
+               After after) {
     const SlotExtent &mine = extent(matrix);
     const ProductMoves &moves = plans_.movesOf(width(matrix), mine.tileCount);
+    const bool one = oneBlock(matrix);
+    // Without a tile too the other block waits for the rows that this one has.
+    if (one && !staged && (l_.shape.cluster == 2 || mine.tileCount > 0)) {
+      stage();
+      staged = true;
+    }
     for (uint32_t g = 0; g != moves.groups.size(); ++g) {
-      before(g);
+      if (!one)
+        stage();
       take(phase, moves.groups[g],
            g ? std::vector<StreamItem>()
              : std::vector{matrixItem(l_, matrix, slot_, step_, layer_)});
+      if (!lent_.empty()) // is read until here
+        ofBlock(OpKind::kAwait, phase, shares_, lent_);
       uint32_t begin = mine.tileBegin + g * kGroupTiles;
       after(begin,
             std::min(begin + kGroupTiles, mine.tileBegin + mine.tileCount));
     }
   }
-  static void nothing(uint32_t) {}
-  static void noOutput(uint32_t, uint32_t) {}
-  /// Whether a vector is staged once for all groups of tiles.
+  /// The same with the norm of the residual stream, which needs no words: it
+  /// has been staged, or is, K block after K block, by the slot alone.
+  template <class After>
+  void normedProduct(uint32_t matrix, Phase phase, After after) {
+    bool staged = true;
+    product(matrix, phase, staged, [] {}, after);
+  }
+  /// Whether a vector is one K block, staged once for all groups of tiles.
   bool oneBlock(uint32_t matrix) const {
     return ceilDiv(width(matrix), kTileK) <= l_.shape.blockSteps;
   }
@@ -101,13 +152,18 @@ private:
       takeAhead(plans_.qkv, Phase::kQkv);
       if (layer_ > 0)
         finishLayer(layer_ - 1);
+      else
+        stage(
+            Phase::kQkv, oneBlock(plans_.qkv), true,
+            [&](uint32_t b) { return active(b); },
+            [](uint32_t, std::vector<WordRange> &) {});
       writeLayer();
     }
     finishLayer(l_.layers() - 1);
     layer_ = l_.layers();
     add(OpKind::kFence, Phase::kHead);
     if (step().headNeeded)
-      product(plans_.head, Phase::kHead, nothing, noOutput);
+      normedProduct(plans_.head, Phase::kHead, [](uint32_t, uint32_t) {});
     chooseTokens();
   }
 
@@ -140,16 +196,15 @@ private:
   }
 
   void qkv() {
-    product(plans_.qkv, Phase::kQkv, nothing,
-            [&](uint32_t begin, uint32_t end) {
-              std::vector<WordRange> list;
-              for (uint32_t b = 0; b != l_.rows(); ++b)
-                if (active(b))
-                  b_.qkvOutputs(parity(), b, begin, end, list);
-              publish(Phase::kQkv, std::move(list));
-              ops_.back().storesKv =
-                  end * kTileRows > l_.shape.heads * l_.shape.headDim;
-            });
+    normedProduct(plans_.qkv, Phase::kQkv, [&](uint32_t begin, uint32_t end) {
+      std::vector<WordRange> list;
+      for (uint32_t b = 0; b != l_.rows(); ++b)
+        if (active(b))
+          b_.qkvOutputs(parity(), b, begin, end, list);
+      publish(Phase::kQkv, std::move(list));
+      ops_.back().storesKv =
+          end * kTileRows > l_.shape.heads * l_.shape.headDim;
+    });
   }
 
   void attention() {
@@ -197,12 +252,16 @@ private:
 
   void attnOut() {
     takeAhead(plans_.attnOut, Phase::kAttnOut);
+    bool staged = false;
     product(
-        plans_.attnOut, Phase::kAttnOut,
-        [&](uint32_t group) {
-          if (group == 0 || !oneBlock(plans_.attnOut))
-            awaitActive(Phase::kAttnOut,
-                        [&](uint32_t b) { return b_.attention(parity(), b); });
+        plans_.attnOut, Phase::kAttnOut, staged,
+        [&] {
+          stage(
+              Phase::kAttnOut, oneBlock(plans_.attnOut), false,
+              [&](uint32_t b) { return active(b); },
+              [&](uint32_t b, std::vector<WordRange> &list) {
+                list.push_back(b_.attention(parity(), b));
+              });
         },
         [&](uint32_t begin, uint32_t end) {
           std::vector<WordRange> list;
@@ -222,38 +281,47 @@ private:
   void expertInput() {
     if (l_.model.hash)
       takeFirstExpert(plans_.gateUp, Phase::kGateUp);
-    awaitActive(Phase::kGateUp, [&](uint32_t b) {
-      return b_.attnOut(parity(), b, 0, b_.hiddenTiles());
-    });
+    stage(
+        Phase::kGateUp, oneBlock(plans_.qkv), true,
+        [&](uint32_t b) { return active(b); },
+        [&](uint32_t b, std::vector<WordRange> &list) {
+          list.push_back(b_.attnOut(parity(), b, 0, b_.hiddenTiles()));
+        });
     if (!l_.model.hash)
       route();
   }
 
   void route() {
     const uint32_t experts = l_.model.numExperts;
-    for (uint32_t e = slot_; e < experts; e += l_.plan.slots) {
-      std::vector<WordRange> list;
-      for (uint32_t b = 0; b != l_.rows(); ++b)
-        if (active(b))
-          list.push_back(b_.router(parity(), b, e, 1));
-      publish(Phase::kRoute, std::move(list));
-    }
-    awaitActive(Phase::kRoute,
-                [&](uint32_t b) { return b_.router(parity(), b, 0, experts); });
+    // A pair computes those of its two slots, each block for its rows.
+    const uint32_t together = l_.pairShares() ? 2 : 1;
+    for (uint32_t first = slot_ / together * together; first < experts;
+         first += l_.plan.slots)
+      for (uint32_t e = first; e != std::min(first + together, experts); ++e) {
+        std::vector<WordRange> list;
+        for (uint32_t b = 0; b != l_.rows(); ++b)
+          if (active(b) && l_.keeps(slot_, b))
+            list.push_back(b_.router(parity(), b, e, 1));
+        publish(Phase::kRoute, std::move(list));
+      }
+    std::vector<WordRange> all;
+    for (uint32_t b = 0; b != l_.rows(); ++b)
+      if (active(b))
+        all.push_back(b_.router(parity(), b, 0, experts));
+    await(Phase::kRoute, std::move(all));
     announceExperts();
   }
 
   void gateUp() {
     auto emit = [&](uint32_t matrix, auto place) {
-      product(matrix, Phase::kGateUp, nothing,
-              [&](uint32_t begin, uint32_t end) {
-                std::vector<WordRange> list;
-                for (uint32_t b = 0; b != l_.rows(); ++b)
-                  if (int at = place(b); at >= 0)
-                    list.push_back(
-                        b_.activations(parity(), b, uint32_t(at), begin, end));
-                publish(Phase::kGateUp, std::move(list));
-              });
+      normedProduct(matrix, Phase::kGateUp, [&](uint32_t begin, uint32_t end) {
+        std::vector<WordRange> list;
+        for (uint32_t b = 0; b != l_.rows(); ++b)
+          if (int at = place(b); at >= 0)
+            list.push_back(
+                b_.activations(parity(), b, uint32_t(at), begin, end));
+        publish(Phase::kGateUp, std::move(list));
+      });
     };
     const uint32_t perToken = l_.model.expertsPerToken;
     for (uint32_t e : l_.activeExperts(step_, layer_))
@@ -276,22 +344,20 @@ private:
       // One expert a token: its activations serve every expert's matrix.
       const bool once = perToken == 1 && oneBlock(matrix);
       staged &= once;
+      auto placeOf = [&](uint32_t b) {
+        const bool any =
+            active(b) && l_.lastKept(step_, layer_, b) != l_.model.numExperts;
+        return once ? (any ? 0 : perToken) : l_.place(step_, layer_, b, e);
+      };
       product(
-          matrix, Phase::kDown,
-          [&](uint32_t) {
-            if (staged && oneBlock(matrix))
-              return;
-            staged = true;
-            std::vector<WordRange> list;
-            for (uint32_t b = 0; b != l_.rows(); ++b) {
-              uint32_t place = l_.place(step_, layer_, b, e);
-              if (once && active(b) &&
-                  l_.lastKept(step_, layer_, b) != l_.model.numExperts)
-                place = 0;
-              if (place < perToken)
-                list.push_back(b_.activations(parity(), b, place));
-            }
-            await(Phase::kDown, std::move(list));
+          matrix, Phase::kDown, staged,
+          [&] {
+            stage(
+                Phase::kDown, oneBlock(matrix), false,
+                [&](uint32_t b) { return placeOf(b) < perToken; },
+                [&](uint32_t b, std::vector<WordRange> &list) {
+                  list.push_back(b_.activations(parity(), b, placeOf(b)));
+                });
           },
           [&](uint32_t begin, uint32_t end) {
             std::vector<WordRange> list;
@@ -307,13 +373,17 @@ private:
   }
 
   void denseDown() {
+    bool staged = false;
     product(
-        plans_.denseDown, Phase::kDown,
-        [&](uint32_t group) {
-          if (group == 0 || !oneBlock(plans_.denseDown))
-            awaitActive(Phase::kDown, [&](uint32_t b) {
-              return b_.activations(parity(), b, l_.model.expertsPerToken);
-            });
+        plans_.denseDown, Phase::kDown, staged,
+        [&] {
+          stage(
+              Phase::kDown, oneBlock(plans_.denseDown), false,
+              [&](uint32_t b) { return active(b); },
+              [&](uint32_t b, std::vector<WordRange> &list) {
+                list.push_back(
+                    b_.activations(parity(), b, l_.model.expertsPerToken));
+              });
         },
         [&](uint32_t begin, uint32_t end) {
           std::vector<WordRange> list;
@@ -333,12 +403,13 @@ private:
       publish(Phase::kDown, {b_.presence(parity(), slot_, 1)});
       await(Phase::kDown, {b_.presence(parity(), 0, l_.plan.slots)});
     }
-    std::vector<WordRange> list;
-    for (uint32_t b = 0; b != l_.rows(); ++b)
-      if (l_.hasOutput(step_, layer, b))
-        list.push_back(b_.moeOut(parity(), b, 0, b_.hiddenTiles()));
-    await(layer + 1 < l_.layers() ? Phase::kQkv : Phase::kHead,
-          std::move(list));
+    stage(
+        layer + 1 < l_.layers() ? Phase::kQkv : Phase::kHead,
+        oneBlock(plans_.qkv), true, [&](uint32_t b) { return active(b); },
+        [&](uint32_t b, std::vector<WordRange> &list) {
+          if (l_.hasOutput(step_, layer, b))
+            list.push_back(b_.moeOut(parity(), b, 0, b_.hiddenTiles()));
+        });
     layer_ = next;
   }
 
@@ -360,6 +431,8 @@ private:
   const Buffers &b_;
   const uint32_t slot_;
   uint32_t step_ = 0, layer_ = 0, announced_ = 0;
+  uint32_t shares_ = 0;         // operands that the pair has shared
+  std::vector<WordRange> lent_; // rows of the operand from the other block
   std::vector<Op> ops_;
 };
 

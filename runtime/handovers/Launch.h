@@ -23,6 +23,13 @@ public:
 
   uint32_t rows() const { return uint32_t(scenario.rows.size()); }
   uint32_t layers() const { return scenario.layers; }
+  /// Whether the two blocks of a cluster divide the rows; they have
+  /// neighbouring slots.
+  bool pairShares() const { return shape.cluster == 2 && rows() > 1; }
+  /// Whether a slot keeps row b's residual stream.
+  bool keeps(uint32_t slot, uint32_t b) const {
+    return !pairShares() || b % 2 == slot % 2;
+  }
   /// Epoch of a layer's words; the layer after the last is the head's.
   uint32_t epoch(uint32_t step, uint32_t layer) const {
     return step * (layers() + 1) + layer + 1;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/PlanCheck.h"
+#include "runtime/handovers/Buffers.h"
 #include "runtime/handovers/RingMoves.h"
 #include "runtime/handovers/Words.h"
 
@@ -85,7 +86,7 @@ private:
         absl::StrCat(n_.file, ": ", n_.place(at), ": ", text));
   }
 
-  /// "word 17 of 'act'", or the barrier that the word stands for.
+  /// "word 17 of 'act'", or what the word stands for.
   std::string wordName(uint64_t word) const {
     uint64_t byte = word * kWordBytes;
     for (const ArenaRegion &region : plan_.arena)
@@ -94,7 +95,7 @@ private:
                             region.name, "'");
     return word < plan_.arenaBytes / kWordBytes
                ? absl::StrCat("word ", word, " of the arena")
-               : "its routing barrier";
+               : Buffers::blockWordName(word - plan_.arenaBytes / kWordBytes);
   }
 
   absl::Status collectWords() {

@@ -14,7 +14,7 @@
 namespace grok::handovers {
 
 /// 64-bit words [begin, end), counted from the arena's start. Each block has
-/// two more behind the arena, which stand for its two routing barriers.
+/// some more behind the arena, which stand for what it has in shared memory.
 struct WordRange {
   uint64_t begin, end;
   auto operator<=>(const WordRange &) const = default;
