@@ -7,7 +7,8 @@ import sys
 import lit.formats
 import lit.util
 
-config.name = "grok-sanitized" if config.grok_sanitize else "grok"
+sanitized = config.grok_sanitize or config.grok_sanitize_threads
+config.name = "grok-threads" if config.grok_sanitize_threads else "grok-sanitized" if config.grok_sanitize else "grok"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "models", "lit.cfg.py", "lit.site.cfg.py"]
@@ -35,28 +36,27 @@ def cuda_device():
 
 ptxas = shutil.which("ptxas", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
 # PTX does not depend on how the compiler was built, so it is assembled in one of the suites only.
-if ptxas and not config.grok_sanitize:
+if ptxas and not sanitized:
     config.available_features.add("ptxas")
 if cuda_device():
     config.available_features.add("cuda")
 if os.path.exists(config.grok_sentencepiece_plugin):
     config.available_features.add("sentencepiece")
 # A sanitised build is an order of magnitude slower: tests that only add size say UNSUPPORTED: sanitizer.
-if config.grok_sanitize:
+if sanitized:
     config.available_features.add("sanitizer")
+else:
+    config.available_features.add("release")
+if config.grok_sanitize:
     # Debian's LLVM is not instrumented: what it allocates is freed by code that the sanitizer cannot see, and its own
     # poisoning of arenas is seen in our half of its headers only.
     config.environment["ASAN_OPTIONS"] = "detect_leaks=0:detect_container_overflow=0:allow_user_poisoning=0"
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
-else:
-    config.available_features.add("release")
-
-
 
 config.substitutions += [
-    ("%grok-opt", os.path.join(config.grok_tools_dir, "grok-opt")),
+    ("%grok-opt", os.path.join(config.grok_compiler_dir, "grok-opt")),
     ("%grokrun", os.path.join(config.grok_tools_dir, "grokrun")),
-    ("%grokc", os.path.join(config.grok_tools_dir, "grokc")),
+    ("%grokc", os.path.join(config.grok_compiler_dir, "grokc")),
     ("%generate", os.path.join(config.test_source_root, "../tools/checkpoints/generate.py")),
     ("%models", os.path.join(config.test_source_root, "models")),
     ("%unit", config.grok_unit_dir),
@@ -68,4 +68,4 @@ config.substitutions += [
 
 # Seconds a test may take; lit needs psutil to end a test with all its children.
 if lit.util.killProcessAndChildrenIsSupported()[0]:
-    lit_config.maxIndividualTestTime = 600 if config.grok_sanitize else 300
+    lit_config.maxIndividualTestTime = 600 if sanitized else 300

@@ -1,8 +1,6 @@
 #include "codegen/Emit/Constants.h"
 #include "codegen/Emit/Emit.h"
 
-#include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,22 +21,6 @@ std::vector<int> expertIndices(const PlanTables &plan, MatrixKind kind) {
   for (uint32_t expert = 0; expert < plan.experts.size(); ++expert)
     indices.push_back(matrixIndex(plan, kind, expert));
   return indices;
-}
-
-/// Whether a layer can end without a hand-over from some slot: it has no tile
-/// of attn_out or of an expert's down matrix, or the rows' experts were all
-/// pruned. Slots then announce themselves by a word of their own.
-bool needsPresence(const PlanTables &plan, const ModelConfig &model) {
-  auto idle = [](const PlanMatrix &matrix) {
-    return (matrix.kind == MatrixKind::kDown ||
-            matrix.kind == MatrixKind::kAttnOut) &&
-           std::any_of(matrix.slots.begin(), matrix.slots.end(),
-                       [](const SlotExtent &e) { return e.tileCount == 0; });
-  };
-  bool pruned = std::count(plan.experts.begin(), plan.experts.end(),
-                           PlanTables::Expert::kPruned) > 0;
-  return (pruned && model.denseWidth == 0) ||
-         std::any_of(plan.matrices.begin(), plan.matrices.end(), idle);
 }
 
 Constants planConstants(const ModelConfig &model, const PlanTables &plan,

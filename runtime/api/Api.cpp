@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "runtime/api/Device.h"
 #include "runtime/include/grokrt.h"
@@ -65,6 +66,8 @@ template <typename F> grok_status guarded(const F &body) {
     return body();
   } catch (const std::bad_alloc &) {
     return fail(GROK_RESOURCE_EXHAUSTED, "out of memory");
+  } catch (const std::system_error &e) { // no thread, no lock
+    return fail(GROK_RESOURCE_EXHAUSTED, e.what());
   } catch (const std::exception &e) {
     return fail(GROK_INTERNAL, e.what());
   }

@@ -623,6 +623,19 @@ DecodeShape decodeShape(const ModelConfig &m, const PlanTables &p) {
   return s;
 }
 
+bool needsPresence(const PlanTables &plan, const ModelConfig &model) {
+  auto idle = [](const PlanMatrix &matrix) {
+    return (matrix.kind == MatrixKind::kDown ||
+            matrix.kind == MatrixKind::kAttnOut) &&
+           std::any_of(matrix.slots.begin(), matrix.slots.end(),
+                       [](const SlotExtent &e) { return e.tileCount == 0; });
+  };
+  bool pruned = std::count(plan.experts.begin(), plan.experts.end(),
+                           PlanTables::Expert::kPruned) > 0;
+  return (pruned && model.denseWidth == 0) ||
+         std::any_of(plan.matrices.begin(), plan.matrices.end(), idle);
+}
+
 PrefillShape prefillShape(const ModelConfig &model, const PlanTables &plan) {
   return {decodeShape(model, plan), plan.prefill};
 }

@@ -20,6 +20,11 @@ DecodeShape decodeShape(const ModelConfig &model, const PlanTables &plan);
 /// The sizes that the prefill kernels' memory depends on.
 PrefillShape prefillShape(const ModelConfig &model, const PlanTables &plan);
 
+/// Whether a layer can end without a hand-over from some slot: it has no tile
+/// of attn_out or of an expert's down matrix, or the rows' experts were all
+/// pruned. Slots then announce themselves by a word of their own.
+bool needsPresence(const PlanTables &plan, const ModelConfig &model);
+
 /// Bytes of a slot's extent of a matrix in one layer.
 constexpr uint64_t extentBytes(const PlanMatrix &matrix,
                                const SlotExtent &extent) {

@@ -1,17 +1,42 @@
 #include "runtime/bundle/Worker.h"
 
 #include <csignal>
+#include <new>
 #include <utility>
 
 namespace grok {
+namespace {
+
+/// Signals go to other threads while it lives.
+class SignalsBlocked {
+public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked &) = delete;
+
+private:
+  sigset_t before_;
+};
+
+/// What a thread lets through ends the process.
+absl::Status call(const Worker::Job &job) {
+  try {
+    return job();
+  } catch (const std::bad_alloc &) {
+    return absl::ResourceExhaustedError("out of memory");
+  }
+}
+
+} // namespace
 
 Worker::Worker(size_t waiting) : waiting_(waiting) {
-  // Signals go to the program's own threads, whose handlers know what to do.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // The program's own threads have handlers that know what to do.
+  SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Worker::~Worker() {
@@ -46,7 +71,7 @@ void Worker::run() {
     if (status_.ok()) {
       Job job = jobs_.front();
       lock.unlock();
-      absl::Status status = job();
+      absl::Status status = call(job);
       lock.lock();
       status_ = std::move(status);
     }

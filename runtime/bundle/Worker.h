@@ -15,7 +15,8 @@ class Worker {
 public:
   using Job = std::function<absl::Status()>;
 
-  /// `waiting`: jobs that may wait before give() does.
+  /// `waiting`: jobs that may wait before give() does. Throws std::system_error
+  /// if the system has no thread left.
   explicit Worker(size_t waiting);
   ~Worker(); // after the jobs that wait are done
   Worker(const Worker &) = delete;

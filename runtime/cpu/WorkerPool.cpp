@@ -53,11 +53,18 @@ unsigned availableThreads() {
 }
 
 WorkerPool::WorkerPool(unsigned threads) : count_(threads), taken_(threads) {
-  for (unsigned i = 1; i < count_; ++i)
-    workers_.emplace_back([this, i] { loop(i); });
+  try {
+    for (unsigned i = 1; i < count_; ++i)
+      workers_.emplace_back([this, i] { loop(i); });
+  } catch (...) {
+    end(); // those that run already
+    throw;
+  }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { end(); }
+
+void WorkerPool::end() {
   job_ = nullptr;
   jobs_.fetch_add(1, std::memory_order_release);
   jobs_.notify_all();

@@ -18,7 +18,8 @@ unsigned availableThreads();
 
 class WorkerPool {
 public:
-  /// The caller of run() is thread 0, so threads - 1 are started.
+  /// The caller of run() is thread 0, so threads - 1 are started. Throws
+  /// std::system_error if the system has not so many.
   explicit WorkerPool(unsigned threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
@@ -38,6 +39,7 @@ public:
 
 private:
   void loop(unsigned thread);
+  void end();
 
   /// How many of its shares are taken.
   struct alignas(64) Taken {

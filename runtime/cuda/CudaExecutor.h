@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/Executor.h"
@@ -117,6 +118,7 @@ private:
   uint32_t smTableEntries_ = 0;
   MappedBuffer statusRecord_;
   std::vector<float> logits_;
+  std::optional<uint32_t> absentSlot_; // only to try the watchdog
   uint32_t epoch_ = 0, launchId_ = 0;
   uint32_t benchLaunchSteps_ = 1u << 20; // at most; keeps their records small
 };

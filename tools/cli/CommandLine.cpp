@@ -3,6 +3,8 @@
 #include <cctype>
 #include <cstdio>
 #include <iostream>
+#include <new>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -80,8 +82,13 @@ int runTool(CLI::App &app, int argc, char **argv,
                             kUserError);
 }
 
-int reportInternal(const std::string &message) {
-  return report(message, kInternalError);
+int reportException(const std::exception &e) {
+  if (dynamic_cast<const std::bad_alloc *>(&e))
+    return report("out of memory; close other programs or choose smaller sizes",
+                  kUserError);
+  if (dynamic_cast<const std::system_error *>(&e))
+    return report(absl::StrCat("the system refuses: ", e.what()), kUserError);
+  return report(e.what(), kInternalError);
 }
 
 } // namespace grok::cli

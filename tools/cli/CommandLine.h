@@ -20,7 +20,8 @@ using Action = std::function<absl::Status()>;
 int runTool(CLI::App &app, int argc, char **argv,
             const std::vector<std::pair<std::string, Action>> &actions);
 
-/// "error: MESSAGE" of what escaped `runTool`; exit status 70.
-int reportInternal(const std::string &message);
+/// "error: MESSAGE" of what escaped `runTool`; exit status 1 where the system
+/// has no memory or no thread left, else 70.
+int reportException(const std::exception &e);
 
 } // namespace grok::cli

@@ -3,6 +3,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import shutil
 import statistics
 
@@ -13,6 +14,7 @@ from machine import Failure, Script
 RUNS = 100
 SLOT_SHIFTS = (1, 67)  # every slot on another SM
 LOSS_LIMIT = 0.005  # relative
+ABSENT_SLOT = 3     # computes a part of every model
 LONG_ROW = 200      # positions: several blocks of the KV cache
 PASSES = (1, 7, 64)  # tokens of a prefill pass; the goldens' rows and batches span several
 DECODED_FROM = 13    # position of a row that prefill and decode share
@@ -90,6 +92,7 @@ class BundleCheck:
             self.attempt("loss", self.check_loss)
         if self.machine.device != "cpu" and self.case.variant == "":
             self.attempt("long", self.check_long)
+            self.attempt("watchdog", self.check_watchdog)
 
     def report_errors(self, check, errors, limit):
         median = statistics.median(errors)
@@ -205,6 +208,20 @@ class BundleCheck:
         reference = self.machine.replay(self.bundle, script, device="cpu")[1].rows(f"logits.{row}")
         errors = [relative_error(self.long[p], reference[p]) for p in range(3, LONG_ROW, 7)]
         self.report_errors(f"{LONG_ROW} positions", errors, self.case.limit)
+
+    def check_watchdog(self):
+        """A slot that no block takes hands nothing over: the kernel must say who waits where, and the next one must run."""
+        script = Script()
+        row = script.alone(self.golden.logits[0][0][:3], 2)
+        try:
+            self.machine.replay(self.bundle, script, "--decode-from", "0", logits=False,
+                                environment={"GROK_SLOT_ABSENT": str(ABSENT_SLOT)})
+            message = "no error"
+        except Failure as failure:
+            message = str(failure)
+        named = re.search(r"stuck for [0-9.]+ s in (phase \w+, slot \d+, layer \d+), step 0 \(exit 70\)", message)
+        runs = len(self.machine.replay(self.bundle, script, "--decode-from", "0", logits=False)[0][row]) == 2
+        self.report("watchdog", named[1] if named else message, "named", bool(named) and runs)
 
     def check_fill(self):
         """Weights generated on the device equal those that grokrun pack writes."""

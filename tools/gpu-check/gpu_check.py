@@ -13,7 +13,7 @@ from checks import BundleCheck, Result
 from golden import Golden
 from machine import Failure, Machine
 from prepare import prepare
-from sanitize import check_sanitized
+from sanitize import TOOLS, check_sanitized
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -31,8 +31,10 @@ def parse_arguments():
     parser.add_argument("--device", default="cuda:0", metavar="D", help="run: cuda:N, or cpu for a dry run")
     parser.add_argument("--work", metavar="DIR", help="run: for packed bundles and the log (default: a temporary one)")
     parser.add_argument("--seconds", type=int, default=240, metavar="N", help="run: start nothing after this time")
-    parser.add_argument("--sanitize", choices=("memcheck", "racecheck", "synccheck"), metavar="TOOL",
-                        help="run: only a short generation a PTX path under compute-sanitizer: memcheck, racecheck, synccheck")
+    parser.add_argument("--sanitize", choices=(*TOOLS, "all"), metavar="TOOL",
+                        help=f"run: only short generations under compute-sanitizer: {', '.join(TOOLS)}, or all of them")
+    parser.add_argument("--tool-seconds", type=int, default=150, metavar="N",
+                        help="run --sanitize: a tool's time; what is left then is skipped")
     return parser.parse_args()
 
 

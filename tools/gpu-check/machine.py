@@ -7,7 +7,6 @@ import time
 from golden import Tensors
 
 COMMAND_SECONDS = 120
-PREFIXED_SECONDS = 500  # under another program, which may be slow
 
 
 class Failure(Exception):
@@ -46,17 +45,16 @@ class Machine:
             self.log.write(text + "\n")
             self.log.flush()
 
-    def call(self, *arguments, prefix=(), environment=()):
+    def call(self, *arguments, prefix=(), environment=(), seconds=COMMAND_SECONDS):
         """Standard output (with `prefix`, a program to run grokrun under: standard error too). Failure if it failed."""
         command = [*prefix, self.grokrun, *arguments]
-        seconds = PREFIXED_SECONDS if prefix else COMMAND_SECONDS
         begin = time.monotonic()
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds,
                                   env={**self.environment, **dict(environment)})
             code, out, err = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired:
-            code, out, err = "timeout", "", f"error: no end after {seconds} s"
+            code, out, err = "timeout", "", f"error: no end after {seconds:.0f} s"
         except OSError as error:
             code, out, err = "start", "", f"error: {error}"
         self.write_log(f"$ {' '.join(command)}\n  -> {code} in {time.monotonic() - begin:.2f} s\n{err}"
@@ -67,15 +65,15 @@ class Machine:
             raise Failure(f"{message.removeprefix('error: ')} (exit {code})")
         return out + err if prefix else out
 
-    def replay(self, bundle, script, *flags, logits=True, device=None, prefix=(), environment=()):
-        """Runs a script; returns the new ids of every row, and the rows' logits if they are asked for."""
+    def replay(self, bundle, script, *flags, logits=True, device=None, **how):
+        """Runs a script; returns the new ids of every row, and the rows' logits if they are asked for. `how`: for call."""
         stem = f"{bundle}.{'logits' if logits else 'ids'}.{(device or self.device).replace(':', '')}"
         with open(stem + ".requests", "w") as file:
             file.write("\n".join(script.lines))
         arguments = ["replay", bundle, "--requests", stem + ".requests", "--device", device or self.device, *flags]
         if logits:
             arguments += ["-o", stem + ".safetensors"]
-        out = self.call(*arguments, prefix=prefix, environment=environment)
+        out = self.call(*arguments, **how)
         ids = [[int(i) for i in line[1:-1].split(",") if i] for line in out.splitlines() if line.startswith("[")]
         if not logits:
             return ids, None

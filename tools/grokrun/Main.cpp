@@ -34,6 +34,6 @@ int main(int argc, char **argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {
-    return grok::cli::reportInternal(e.what());
+    return grok::cli::reportException(e);
   }
 }

@@ -34,45 +34,6 @@ TEST_F(LoadTest, FreesOnAnotherThread) {
   EXPECT_EQ(fake->live(), 0);
 }
 
-TEST_F(LoadTest, EveryFailingCallIsReportedAndLeavesNothing) {
-  std::shared_ptr<Bundle> bundle = openBundle("synthetic");
-  ASSERT_TRUE(bundle);
-  BatchRequest request;
-  request.rows = {{{1, 2, 3}, 0, 2}};
-  auto all = [&]() -> absl::Status {
-    absl::StatusOr<cuda::DriverApi> driver =
-        cuda::DriverApi::open(driverPath().c_str());
-    if (!driver.ok())
-      return driver.status();
-    auto executor = cuda::CudaExecutor::create(*driver, *bundle, {}, 0);
-    if (!executor.ok())
-      return executor.status();
-    absl::Status status = (*executor)->run(request).status();
-    fake->failAt = 0; // giving back is not what fails
-    return status;
-  };
-  int failures = 0;
-  for (int call = 1;; ++call) {
-    *fake = FakeCuda{};
-    fake->failAt = call;
-    absl::Status status = all();
-    if (!fake->failed[0])
-      break; // there are no more calls
-    ++failures;
-    EXPECT_EQ(status.code(),
-              call == 1 ? StatusCode::kUnavailable : StatusCode::kInternal)
-        << fake->failed << status;
-    EXPECT_NE(
-        std::string(status.message()).find("CUDA_ERROR_OF_THE_STAND_IN (999)"),
-        std::string::npos)
-        << fake->failed << status;
-    EXPECT_EQ(fake->live(), 0) << fake->failed;
-    *fake = FakeCuda{};
-    EXPECT_TRUE(all().ok()) << "after " << call;
-  }
-  EXPECT_GT(failures, 35);
-}
-
 TEST_F(LoadTest, OutOfMemoryWhileTakingIt) {
   fake->failWith = cuda::kOutOfMemory;
   std::shared_ptr<Bundle> bundle = openBundle("synthetic");

@@ -1,4 +1,6 @@
 // Requests: what the kernel is asked for, and what becomes of its answers.
+#include <cstdlib>
+
 #include "test/unit/cuda/TestDriver.h"
 
 namespace grok::test {
@@ -129,6 +131,40 @@ TEST_F(RunTest, WatchdogNamesThePlace) {
               {"stuck for 4.1 s in phase gate_up, slot 17, layer 2, step 9"});
   fake->watchdog = 0;
   EXPECT_TRUE(executor->run(request).ok());
+}
+
+/// With an environment variable set; its executor is a new one.
+class EnvironmentTest : public CudaTest {
+protected:
+  void TearDown() override {
+    unsetenv("GROK_SLOT_ABSENT");
+    CudaTest::TearDown();
+  }
+};
+
+TEST_F(EnvironmentTest, WatchdogEndsAWaitForAnAbsentSlot) {
+  setenv("GROK_SLOT_ABSENT", "17", 1);
+  auto executor = load("blob");
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  BatchRequest request;
+  request.rows = {{{5}, 0, 1}};
+  for (int i = 0; i != 2; ++i) // of every launch
+    expectParts(
+        (*executor)->run(request).status(), StatusCode::kInternal,
+        {"stuck for 4.1 s in phase attention, slot 0, layer 0, step 0"});
+  unsetenv("GROK_SLOT_ABSENT");
+  executor = load("blob");
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  EXPECT_TRUE((*executor)->run(request).ok());
+}
+
+TEST_F(EnvironmentTest, AbsentSlotThatThereIsNot) {
+  for (const char *text : {"132", "x", "-1", ""}) {
+    setenv("GROK_SLOT_ABSENT", text, 1);
+    expectRefused("blob", StatusCode::kInvalidArgument,
+                  {"GROK_SLOT_ABSENT: found '", text,
+                   "', expected an integer, 0 to 131"});
+  }
 }
 
 TEST_F(RunTest, KernelThatDoesNotReport) {

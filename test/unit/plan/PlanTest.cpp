@@ -1,89 +1,12 @@
 // Whole plans: every model on every shipped target, down to the tables.
-#include <string>
-
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/PassManager.h"
+#include "compiler/Target/Target.h"
 #include "nlohmann/json.hpp"
 #include "gtest/gtest.h"
 
-#include "compiler/Artifact/Tables.h"
-#include "compiler/Config/Config.h"
-#include "compiler/Passes/FormPhases.h"
-#include "ir/Model/ModelBuilder.h"
+#include "test/unit/plan/Planned.h"
 
 namespace grok {
 namespace {
-
-struct Options {
-  std::string slots = "all", banks = "striped";
-  FormPhasesOptions phases;
-  bool keepUnreachable = false;
-};
-
-/// A plan and the context that it lives in.
-struct Planned {
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::string errors;
-
-  plan::DeviceOp device() { return *module->getOps<plan::DeviceOp>().begin(); }
-};
-
-ModelConfig readModel(const std::string &name) {
-  auto config = readConfig(std::string(GROK_MODELS) + "/" + name);
-  EXPECT_TRUE(config.ok()) << config.status();
-  return config->model;
-}
-
-mlir::LogicalResult runPasses(Planned &planned, const Target &target,
-                              const Options &options) {
-  mlir::PassManager manager(&planned.context);
-  auto &model = manager.nest<ir::ModelOp>();
-  model.addPass(createRemoveUnreachableExperts(
-      RemoveUnreachableExpertsOptions{options.keepUnreachable}));
-  manager.addPass(createFormPhasesFor(target, options.phases));
-  auto &device = manager.nest<plan::DeviceOp>();
-  device.addPass(createAssignSlots(AssignSlotsOptions{options.slots}));
-  device.addPass(createPlaceBanks(PlaceBanksOptions{options.banks}));
-  device.addPass(createPlanMemory(PlanMemoryOptions{/*allowOversize=*/true}));
-  device.addPass(createPredictLatency());
-  return manager.run(*planned.module);
-}
-
-/// Null, and a failed test, if the passes fail.
-std::unique_ptr<Planned> planFor(const ModelConfig &model,
-                                 const std::string &targetName,
-                                 const Options &options = {}) {
-  auto planned = std::make_unique<Planned>();
-  planned->context.loadDialect<ir::GrokDialect, plan::PlanDialect>();
-  planned->context.getDiagEngine().registerHandler(
-      [errors = planned.get()](mlir::Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-          errors->errors += diagnostic.str() + "\n";
-      });
-  planned->module = ir::buildModel(planned->context, model);
-  auto target = findTarget(targetName);
-  EXPECT_TRUE(target.ok()) << target.status();
-  if (failed(runPasses(*planned, *target, options))) {
-    ADD_FAILURE() << targetName << ": " << planned->errors;
-    return nullptr;
-  }
-  return planned;
-}
-
-/// The tables, which a reader must accept and read back equal.
-PlanTables tablesFor(const ModelConfig &model, const std::string &target,
-                     const Options &options = {}) {
-  auto planned = planFor(model, target, options);
-  if (!planned)
-    return {};
-  mlir::FailureOr<PlanTables> tables = toTables(planned->device());
-  EXPECT_TRUE(succeeded(tables)) << planned->errors;
-  auto read = PlanTables::parse(tables->serialize(), "plan.bin", model);
-  EXPECT_TRUE(read.ok()) << target << ": " << read.status();
-  EXPECT_TRUE(read.ok() && *read == *tables);
-  return *tables;
-}
 
 /// Bytes of the expert's extents on a slot, in one layer.
 uint64_t bytesOn(const PlanTables &tables, uint32_t slot, uint32_t expert) {
@@ -98,41 +21,6 @@ uint64_t bytesOn(const PlanTables &tables, uint32_t slot, uint32_t expert) {
   return bytes * kFragmentBytes;
 }
 
-ModelConfig grok1() {
-  ModelConfig m = readModel("grok1-deep");
-  m.vocabSize = 131072;
-  m.hiddenSize = 6144;
-  m.numLayers = 64;
-  m.numHeads = 48;
-  m.numKvHeads = 8;
-  m.headDim = 128;
-  m.numExperts = 8;
-  m.expertsPerToken = 2;
-  m.expertWidth = 32768;
-  m.maxPositions = 8192;
-  return m;
-}
-
-ModelConfig grok2() {
-  ModelConfig m = readModel("grok2-residual");
-  m.vocabSize = 131072;
-  m.hiddenSize = 8192;
-  m.numLayers = 64;
-  m.numHeads = 64;
-  m.numKvHeads = 8;
-  m.headDim = 128;
-  m.numExperts = 8;
-  m.expertsPerToken = 2;
-  m.expertWidth = 16384;
-  m.denseWidth = 32768;
-  m.maxPositions = 131072;
-  return m;
-}
-
-const char *const kModels[] = {"tiny-hash",      "tiny-top2",
-                               "grok1-deep",     "grok1-mha-top1",
-                               "grok2-residual", "hash-offset"};
-
 TEST(Plan, EveryModelPlansForEveryTarget) {
   for (const char *name : kModels)
     for (const std::string &target : shippedTargets()) {
@@ -145,8 +33,8 @@ TEST(Plan, ReleasedModelsPlanForEveryTarget) {
   for (const ModelConfig &model : {grok1(), grok2()})
     for (const std::string &target : shippedTargets()) {
       SCOPED_TRACE(target);
-      Options split;
-      split.phases.activations = "split";
+      PlanOptions split;
+      split.activations = "split";
       tablesFor(model, target);
       tablesFor(model, target, split);
     }
@@ -159,7 +47,7 @@ TEST(Plan, EveryPolicyGivesValidTables) {
         for (const char *model : {"tiny-hash", "hash-offset"}) {
           SCOPED_TRACE(std::string(slots) + " " + banks + " " + target);
           PlanTables tables =
-              tablesFor(readModel(model), target, {slots, banks, {}, false});
+              tablesFor(readModel(model), target, {slots, banks});
           EXPECT_EQ(tables.smPolicy == SmPolicy::kGroup,
                     std::string(slots) == "group");
         }
@@ -171,7 +59,7 @@ TEST(Plan, UnreachableExpertsAreLeftOutUnlessKept) {
   EXPECT_EQ(std::count(without.experts.begin(), without.experts.end(),
                        PlanTables::Expert::kUnreachable),
             16);
-  Options keep;
+  PlanOptions keep;
   keep.keepUnreachable = true;
   PlanTables with = tablesFor(model, "h200", keep);
   EXPECT_EQ(std::count(with.experts.begin(), with.experts.end(),
@@ -232,8 +120,7 @@ TEST(Plan, IncompletePlanGivesNoTables) {
 
 TEST(Plan, PredictionAddsUpAndIsOrdered) {
   for (const char *slots : {"all", "group"}) {
-    auto planned =
-        planFor(readModel("tiny-hash"), "h200", {slots, "striped", {}, false});
+    auto planned = planFor(readModel("tiny-hash"), "h200", {slots});
     ASSERT_TRUE(planned);
     nlohmann::json root = nlohmann::json::parse(
         predictionJson(planned->device()), nullptr, false);

@@ -32,6 +32,7 @@ template <class F> bool assign(FakeCuda &fake, std::string_view name, F value) {
       {"cooperative", &fake.cooperative},
       {"fail_at", &fake.failAt},
       {"fail_with", &fake.failWith},
+      {"fail_frees", &fake.failFrees},
       {"jit_result", &fake.jitResult},
       {"watchdog", &fake.watchdog},
       {"silent", &fake.silent},
@@ -111,6 +112,9 @@ Result enter(const char *call, bool needsContext) {
   if (Result result = enter(__func__, needsContext))                           \
   return result
 
+/// The result of a call that has given something back.
+Result freed() { return fake().failFrees ? fake().failWith : 0; }
+
 constexpr uint64_t kStart = 1'700'000'000'000'000'000, kStepNs = 100'000;
 
 void noteSteps(const DecodeParams &p) {
@@ -147,20 +151,23 @@ void noteTrace(const DecodeParams &p) {
   }
 }
 
+void stuck(const DecodeParams &p, grok::abi::StatusRecord where) {
+  where.code = grok::abi::kWatchdog;
+  *p.status = where;
+}
+
 void decode(const DecodeParams &p) {
   FakeCuda &f = fake();
   ++f.decodes;
   f.lastDecode = p;
   if (f.silent)
     return;
-  if (f.watchdog) {
-    p.status->code = grok::abi::kWatchdog;
-    p.status->phase = 5;
-    p.status->slot = 17;
-    p.status->layer = 2;
-    p.status->step = 9;
-    return;
-  }
+  if (f.watchdog)
+    return stuck(p, {.phase = 5, .slot = 17, .layer = 2, .step = 9});
+  // A slot that cannot be taken: another one waits for its words.
+  for (uint32_t slot = 0; slot < uint32_t(f.smCount); ++slot)
+    if (p.claims[slot] == p.launchId)
+      return stuck(p, {.phase = 1, .slot = slot ? 0u : 1u});
   for (uint32_t b = 0; b < p.rows; ++b) {
     bool computes = p.start[b] < p.known[b];
     for (uint32_t i = p.known[b]; computes && i < p.limit[b]; ++i)
@@ -285,7 +292,7 @@ Result cuDevicePrimaryCtxRetain(Context *context, Device) {
 
 Result cuDevicePrimaryCtxRelease_v2(Device) {
   --fake().contexts;
-  return 0;
+  return freed();
 }
 
 Result cuCtxSetCurrent(Context context) {
@@ -321,7 +328,7 @@ Result cuMemFree_v2(DevicePtr address) {
   fake().bytes -= int64_t(block->second);
   memory().erase(block);
   std::free(reinterpret_cast<void *>(address));
-  return 0;
+  return freed();
 }
 
 Result cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
@@ -338,7 +345,7 @@ Result cuMemFreeHost(void *address) {
     return kNoContext;
   std::free(address);
   --fake().hostAllocations;
-  return 0;
+  return freed();
 }
 
 Result cuMemHostGetDevicePointer_v2(DevicePtr *address, void *host, unsigned) {
@@ -393,7 +400,7 @@ Result cuModuleUnload(Module) {
   if (!current)
     return kNoContext;
   --fake().modules;
-  return 0;
+  return freed();
 }
 
 Result cuModuleGetFunction(Function *function, Module, const char *name) {

@@ -18,9 +18,12 @@ struct FakeCuda {
   int sharedBytes = 232448, cooperative = 1;
   int64_t memoryMegabytes = 1 << 17, freeMegabytes = 1 << 17;
 
-  // What goes wrong. Calls that give something back never fail.
-  int failAt = 0;           // the call to fail, counted from 1
-  int failWith = 999;       // and its result
+  // What goes wrong.
+  int failAt = 0;     // the call to fail, counted from 1; calls that give
+                      // something back don't count
+  int failWith = 999; // and its result
+  int failFrees =
+      0; // calls that give something back do so, but report failWith
   int jitResult = 0;        // of loading a module with decode kernels
   int watchdog = 0;         // decode ends with a watchdog's record
   int silent = 0;           // decode ends without reporting

@@ -1,0 +1,116 @@
+// The model checker on the plans that this project ships: every model on every
+// target with a GPU.
+#include "gtest/gtest.h"
+
+#include "compiler/Target/Target.h"
+#include "runtime/bundle/PlanCheck.h"
+#include "runtime/handovers/Check.h"
+#include "runtime/handovers/RingMoves.h"
+#include "runtime/handovers/Schedule.h"
+#include "test/unit/plan/TestPlans.h"
+
+namespace grok {
+namespace {
+
+using handovers::CheckOptions;
+
+void check(const ModelConfig &model, const std::string &target,
+           const CheckOptions &options, const PlanOptions &planned = {}) {
+  PlanTables plan = tablesFor(model, target, planned);
+  absl::StatusOr<handovers::CheckReport> report =
+      handovers::checkHandOvers(model, plan, "plan.bin", options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GE(report->scenarios, 4u);
+  EXPECT_GE(report->orders, report->scenarios * (5 + 2 * options.slotsApart +
+                                                 options.randomOrders));
+  EXPECT_GT(report->handOvers, report->scenarios * plan.slots);
+}
+
+std::vector<std::string> gpuTargets() {
+  std::vector<std::string> targets = shippedTargets();
+  std::erase(targets, "cpu");
+  return targets;
+}
+
+TEST(HandOver, EveryModelOnEveryTarget) {
+  for (const char *name : kModels)
+    for (const std::string &target : gpuTargets()) {
+      SCOPED_TRACE(std::string(name) + " on " + target);
+      check(readModel(name), target, {.randomOrders = 4});
+    }
+}
+
+TEST(HandOver, ReleasedModelsOnEveryTarget) {
+  for (const ModelConfig &model : {grok1(), grok2()})
+    for (const std::string &target : gpuTargets()) {
+      SCOPED_TRACE(target);
+      check(model, target, {.randomOrders = 1, .slotsApart = 1});
+    }
+}
+
+TEST(HandOver, EveryPolicyAndBatch) {
+  for (const char *slots : {"all", "group"})
+    for (uint32_t batch : {1, 3})
+      for (const char *activations : {"single", "split"}) {
+        SCOPED_TRACE(std::string(slots) + " " + activations);
+        PlanOptions options;
+        options.slots = slots;
+        options.maxBatch = batch;
+        options.activations = activations;
+        check(readModel("hash-offset"), "h100-sxm", {.randomOrders = 10},
+              options);
+      }
+}
+
+TEST(HandOver, AThousandOrders) {
+  for (const char *name : {"tiny-hash", "tiny-top2", "grok2-residual"}) {
+    SCOPED_TRACE(name);
+    PlanOptions options;
+    options.maxBatch = 2;
+    check(readModel(name), "h200",
+          {.randomOrders = 250, .slotsApart = 12, .seed = 7}, options);
+  }
+}
+
+TEST(HandOver, TheSameSeedGivesTheSameOrders) {
+  handovers::Schedule a = handovers::randomSchedule(5, 3),
+                      b = handovers::randomSchedule(5, 3);
+  handovers::ReadySet first(a), second(b);
+  for (uint32_t process = 0; process != 10; ++process) {
+    first.insert(process);
+    second.insert(process);
+  }
+  while (!first.empty()) {
+    uint32_t process = first.pick();
+    EXPECT_EQ(process, second.pick());
+    first.erase(process);
+    second.erase(process);
+  }
+  EXPECT_TRUE(second.empty());
+}
+
+/// Whoever waits for more of the ring than it holds waits forever, so both
+/// sides must agree on how much that is.
+TEST(HandOver, NothingIsAwaitedThatTheRingCannotHold) {
+  for (const ModelConfig &model : {grok1(), grok2(), readModel("tiny-hash")}) {
+    DecodeShape shape = decodeShape(model, tablesFor(model, "h200"));
+    for (uint32_t width : {model.hiddenSize, model.expertWidth})
+      for (uint32_t tiles : {1, 2, 7, 9, 62}) {
+        uint32_t released = 0;
+        for (const handovers::Moves &group :
+             handovers::productMoves(shape, width, tiles).groups)
+          for (handovers::RingMove move : *group) {
+            EXPECT_LE(move.await - released, shape.ringStages);
+            EXPECT_LE(move.release, move.await);
+            released = move.release;
+          }
+        EXPECT_EQ(released,
+                  handovers::chunksOf(uint64_t(tiles) * ceilDiv(width, kTileK) *
+                                          kFragmentBytes,
+                                      shape.chunkBytes));
+      }
+  }
+}
+
+} // namespace
+} // namespace grok
