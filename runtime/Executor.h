@@ -45,11 +45,17 @@ struct BatchRequest {
   std::function<void(uint32_t row, uint32_t position, uint32_t layer,
                      std::span<const uint32_t> experts)>
       onRouting;
+  /// Asks for newSeconds. Not together with onLogits, whose copies would be
+  /// what is measured.
+  bool wantTimes = false;
 };
 
 struct BatchResult {
   std::vector<std::vector<int32_t>> newIds; // per row, the end id included
   double seconds = 0;                       // wall time of the run
+  /// When each new id was known, seconds from the beginning of the run: [row]
+  /// [new id], if they were asked for.
+  std::vector<std::vector<double>> newSeconds;
 };
 
 /// A benchmark of decode steps: every step computes position `context` - 1 of
@@ -108,6 +114,12 @@ public:
   virtual bool onCpu() const = 0;
   /// Device (or host) bytes that the executor holds; constant after load.
   virtual uint64_t memoryBytes() const = 0;
+  /// Bytes of the device's memory that are taken, by whomever. Unimplemented on
+  /// the CPU.
+  virtual absl::StatusOr<uint64_t> deviceBytesInUse() = 0;
+  /// The device's address on the PCI bus, "00000000:3b:00.0", by which other
+  /// libraries know it. Unimplemented on the CPU.
+  virtual absl::StatusOr<std::string> pciBusId() const = 0;
 };
 
 /// Checks ids, lengths and row count against the executor's limits; both

@@ -20,7 +20,7 @@ path = [config.llvm_tools_dir, os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["LC_ALL"] = "C.UTF-8"
 # The user's own settings must not change what the tests see.
-for name in ("GROK_KV_CACHE_BUFFER_MB", "GROK_MAX_SEQ_LEN"):
+for name in ("GROK_KV_CACHE_BUFFER_MB", "GROK_MAX_SEQ_LEN", "GROK_NVML"):
     config.environment.pop(name, None)
 
 
@@ -40,6 +40,10 @@ if ptxas and not sanitized:
     config.available_features.add("ptxas")
 if cuda_device():
     config.available_features.add("cuda")
+# Any of the names under which a browser that draws without a screen is installed.
+chromium = next(filter(None, map(shutil.which, ["chromium-headless-shell", "chromium", "google-chrome"])), None)
+if chromium:
+    config.available_features.add("chromium")
 if os.path.exists(config.grok_sentencepiece_plugin):
     config.available_features.add("sentencepiece")
 # A sanitised build is an order of magnitude slower: tests that only add size say UNSUPPORTED: sanitizer.
@@ -63,6 +67,7 @@ config.substitutions += [
     ("%source", config.grok_source_dir),
     ("%build", config.grok_build_dir),
     ("%ptxas", ptxas or "ptxas"),
+    ("%chromium", chromium or "chromium"),
     (r"(?<![\w./%-])python(?![\w./-])", sys.executable),
 ]
 

@@ -20,21 +20,31 @@ for package in "${packages[@]}"; do
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$state" = installed ] || missing+=("$package")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
 
 run=(env DEBIAN_FRONTEND=noninteractive apt-get -q)
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    echo "error: found neither root nor sudo; as root, run: apt-get install ${missing[*]}" >&2
-    exit 1
-  fi
-  run=(sudo "${run[@]}")
-fi
+[ "$(id -u)" -eq 0 ] || run=(sudo "${run[@]}")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+
+# A browser for the tests of reports, which are skipped by name where there is none.
+install_browser() {
+  command -v chromium-headless-shell chromium google-chrome >/dev/null && return
+  command -v "${run[0]}" >/dev/null && "${run[@]}" install -y --no-install-recommends chromium-headless-shell >"$log" 2>&1 ||
+    echo "found no way to install chromium-headless-shell; reports are not looked at in a browser"
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+  install_browser
+  exit 0
+fi
+if ! command -v "${run[0]}" >/dev/null; then
+  echo "error: found neither root nor sudo; as root, run: apt-get install ${missing[*]}" >&2
+  exit 1
+fi
 echo "Installing ${#missing[@]} packages: ${missing[*]}"
 if ! { "${run[@]}" update && "${run[@]}" install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
   echo "error: apt-get could not install ${missing[*]}; LLVM 22.1 is in Debian 12's security archive, which sources.list must name" >&2
   exit 1
 fi
+install_browser

@@ -270,8 +270,6 @@ template <class B> GROK_DEVICE void firstStep(B &block) {
 template <class B> GROK_DEVICE void nextBenchStep(B &block) {
   const abi::DecodeParams &p = block.params;
   uint32_t done = block.step() + 1;
-  if (block.slot() == 0)
-    p.steps[done - 1] = {ptx::globaltimer(), block.control().experts, 0};
   drawBenchTokens(block, done);
   if (done == p.benchSteps)
     block.control().active = 0;
@@ -283,6 +281,8 @@ template <class B> GROK_DEVICE void nextBenchStep(B &block) {
 template <class B> GROK_DEVICE void nextStep(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
+  if (p.steps && block.slot() == 0)
+    p.steps[block.step()] = {ptx::globaltimer(), control.experts, 0};
   for (uint32_t b = 0; b < p.rows && !p.benchSteps; ++b) {
     if (!block.rowActive(b))
       continue;

@@ -1,5 +1,6 @@
 #include "compiler/Artifact/Tables.h"
 
+#include "ir/Plan/Exhaustive.h"
 #include "nlohmann/json.hpp"
 
 namespace grok {
@@ -138,6 +139,7 @@ std::string predictionJson(plan::DeviceOp device) {
          {"batch", op.getBatch()},
          {"context", op.getContext()},
          {"generated", op.getGenerated()},
+         {"exhaustive", op->hasAttr(plan::kExhaustive)},
          {"best", outcomeJson(op.getBestUs().convertToDouble(),
                               op.getBestExperts(), op.getBestTerms())},
          {"worst", outcomeJson(op.getWorstUs().convertToDouble(),

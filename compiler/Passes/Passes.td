@@ -140,8 +140,11 @@ def PredictLatency : Pass<"plan-predict", "::grok::plan::DeviceOp"> {
     Adds predictions for one row and for the largest batch, of a step and of a
     request of 512 prompt positions and 64 new ones (fewer if the rows are shorter):
     best and worst over every routing outcome, from the target's constants. For hash
-    routing these are exactly the sets of experts that a batch can reach; for a
-    learned router all sets of expert choices.
+    routing these are the sets of experts that rows can reach with some ids, at any
+    positions in a step and at the same one in a request, as the model says that the
+    device was made from; without it, any reached experts anywhere. For a learned
+    router they are all sets of expert choices. With a plan.prefill a request's
+    prompt goes through it.
   }];
 }
 

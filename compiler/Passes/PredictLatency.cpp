@@ -2,15 +2,19 @@
 // routing outcome. docs/dialects/rationale-plan.md has the formulas and what
 // they were held against.
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "mlir/IR/Builders.h"
 
+#include "compiler/Passes/ExpertSets.h"
 #include "compiler/Passes/Passes.h"
 #include "compiler/Passes/PlanTarget.h"
+#include "compiler/Passes/PrefillTime.h"
+#include "compiler/Routing/PositionReach.h"
+#include "ir/Model/ModelStructure.h"
+#include "ir/Plan/Exhaustive.h"
 #include "ir/Plan/PlanFacts.h"
 
 namespace grok {
@@ -27,11 +31,9 @@ namespace {
 /// The reference request: prompt and new positions.
 constexpr uint32_t kPrompt = 512, kGenerated = 64;
 
-/// Distinct experts that the rows of a step have chosen.
-using ExpertSet = std::vector<uint32_t>;
-
 /// A time in microseconds, as the sum of its parts.
 struct Terms {
+  double prefill = 0;     // prompts through prefill's kernels
   double weights = 0;     // streaming the layers' weights
   double kv = 0;          // streaming the KV cache
   double handOver = 0;    // hand-overs and compute that the stream doesn't hide
@@ -41,9 +43,11 @@ struct Terms {
   double launch = 0;
 
   double total() const {
-    return weights + kv + handOver + routerStall + head + choice + launch;
+    return prefill + weights + kv + handOver + routerStall + head + choice +
+           launch;
   }
   void add(const Terms &other) {
+    prefill += other.prefill;
     weights += other.weights;
     kv += other.kv;
     handOver += other.handOver;
@@ -70,25 +74,6 @@ struct Outcome {
   std::vector<PhaseTimes> phases;
 };
 
-/// The sets of experts that stand for all that a batch can choose.
-class Outcomes {
-public:
-  Outcomes(DeviceOp device, uint32_t batch);
-  const std::vector<ExpertSet> &sets() const { return list; }
-
-private:
-  void fewestAndMost(ExpertsOp experts, ShapeOp shape, uint32_t batch,
-                     uint32_t reachable);
-  /// Adds every way to take `left` experts from the groups from `group` on,
-  /// at most `most` from each: groups of equal size are alike, so that only
-  /// the numbers matter.
-  void split(uint32_t group, uint32_t left, uint32_t most, ExpertSet &chosen);
-
-  uint32_t fewest = 0, most = 0;
-  std::vector<ExpertSet> groups; // kept and reached, the largest group first
-  std::vector<ExpertSet> list;
-};
-
 class LatencyModel {
 public:
   explicit LatencyModel(DeviceOp device);
@@ -96,12 +81,16 @@ public:
   /// A step at `context` positions in the cache.
   Terms step(const Outcome &outcome, uint32_t batch, uint32_t context,
              bool withHead);
+  /// Prompts through prefill, with the first new ids; their layers use
+  /// `experts`.
+  Terms prompts(uint32_t batch, uint32_t prompt, uint32_t experts);
+  bool hasPrefill() { return bool(device.find<PrefillOp>()); }
   const Target &facts() const { return target; }
-
-private:
   using SlotBytes = std::vector<uint64_t>;
   double streamUs(const SlotBytes &bytes) const;
   double computeUs(const SlotBytes &bytes) const;
+
+private:
   double ringUs();
   double layerUs(const std::vector<PhaseTimes> &phases, double handOver,
                  bool stops);
@@ -113,74 +102,58 @@ private:
   double headUs = 0;
 };
 
+/// A best or worst case.
+struct Case {
+  Terms terms;
+  uint32_t experts = 0; // of a layer
+};
+struct Cases {
+  Case best, worst;
+  bool exhaustive = true; // no set of experts was left out
+};
+
+/// The outcomes among which are the best and the worst of a step, whatever the
+/// context.
+struct StepBounds {
+  std::vector<Outcome> cheapest, dearest;
+  bool exhaustive = true; // no set of experts was left out
+};
+
+/// What the routing can come to, from the experts that rows can choose.
+class Routing {
+public:
+  Routing(DeviceOp device, LatencyModel &model, uint32_t batch);
+  /// With rows at any positions of the sequence.
+  const StepBounds &anywhere();
+  /// With all rows at this position.
+  const StepBounds &at(uint32_t position);
+
+private:
+  const StepBounds &of(const std::vector<uint32_t> &reached);
+
+  DeviceOp device;
+  LatencyModel &model;
+  uint32_t batch;
+  ExpertSets sets;
+  std::optional<PositionReach> reach; // none: any reached expert anywhere
+  std::map<std::vector<uint32_t>, StepBounds> known;
+};
+
 struct PredictLatency : grok::impl::PredictLatencyBase<PredictLatency> {
   using PredictLatencyBase::PredictLatencyBase;
   void runOnOperation() override;
 
 private:
   void predict(LatencyModel &model, uint32_t batch);
+  /// Every step takes its own best or worst case: what rows chose before limits
+  /// nothing.
+  Cases request(LatencyModel &model, Routing &routing, uint32_t batch,
+                uint32_t prompt, uint32_t generated);
   void add(PredictionScope scope, uint32_t batch, uint32_t context,
-           uint32_t generated, std::function<Terms(const Outcome &)> time,
-           double worstLaunchExtra);
-  std::vector<Outcome> outcomes;
+           uint32_t generated, const Cases &cases);
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Routing outcomes
-//===----------------------------------------------------------------------===//
-
-Outcomes::Outcomes(DeviceOp device, uint32_t batch) {
-  auto experts = device.find<ExpertsOp>();
-  std::map<uint32_t, ExpertSet> byGroup;
-  uint32_t reachable = 0;
-  for (int32_t e : experts.getKept())
-    if (llvm::is_contained(experts.getReached(), e)) {
-      byGroup[groupOf(experts, uint32_t(e))].push_back(uint32_t(e));
-      ++reachable;
-    }
-  for (auto &[group, members] : byGroup)
-    groups.push_back(members);
-  std::sort(groups.begin(), groups.end(),
-            [](const ExpertSet &a, const ExpertSet &b) {
-              return a.size() != b.size() ? a.size() > b.size() : a < b;
-            });
-  fewestAndMost(experts, device.find<ShapeOp>(), batch, reachable);
-  for (uint32_t n = fewest; n <= most; ++n) {
-    ExpertSet chosen;
-    split(0, n, n, chosen);
-  }
-}
-
-/// Hash: rows choose freely among the reached experts, all of them the same
-/// one or each its own; rows of a pruned one need none. Learned: a row chooses
-/// `experts_per_token` different ones.
-void Outcomes::fewestAndMost(ExpertsOp experts, ShapeOp shape, uint32_t batch,
-                             uint32_t reachable) {
-  uint32_t dropped = uint32_t(experts.getReached().size()) - reachable;
-  uint32_t perToken = shape.getExpertsPerToken();
-  fewest = perToken > dropped ? perToken - dropped : 0;
-  most = std::min(reachable, batch * perToken);
-}
-
-void Outcomes::split(uint32_t group, uint32_t left, uint32_t limit,
-                     ExpertSet &chosen) {
-  if (left == 0) {
-    list.push_back(chosen);
-    return;
-  }
-  if (group == groups.size())
-    return;
-  uint32_t n = std::min({left, limit, uint32_t(groups[group].size())});
-  for (; n > 0; --n) {
-    size_t before = chosen.size();
-    chosen.insert(chosen.end(), groups[group].begin(),
-                  groups[group].begin() + n);
-    split(group + 1, left - n, n, chosen);
-    chosen.resize(before);
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Costs
@@ -341,6 +314,74 @@ Terms LatencyModel::step(const Outcome &outcome, uint32_t batch,
   return terms;
 }
 
+Terms LatencyModel::prompts(uint32_t batch, uint32_t prompt, uint32_t experts) {
+  Terms terms;
+  terms.prefill = prefillUs(device, target, batch, prompt, experts);
+  terms.head = headUs;
+  terms.launch = target.launchUs;
+  return terms;
+}
+
+//===----------------------------------------------------------------------===//
+// Routing
+//===----------------------------------------------------------------------===//
+
+/// The model that a device was made from; null if the module does not hold it.
+static ir::ModelOp modelOf(DeviceOp device) {
+  return SymbolTable::lookupNearestSymbolFrom<ir::ModelOp>(
+      device->getParentOp(), device.getModelAttr());
+}
+
+Routing::Routing(DeviceOp device, LatencyModel &model, uint32_t batch)
+    : device(device), model(model), batch(batch),
+      sets(device, [&model](const ExpertSets::SlotBytes &bytes) {
+        return ExpertSets::Times{model.streamUs(bytes), model.computeUs(bytes)};
+      }) {
+  ir::ModelOp op = modelOf(device);
+  if (!op)
+    return;
+  FailureOr<ir::ModelParts> parts = ir::matchModel(op);
+  if (failed(parts) || !parts->hashRoute)
+    return;
+  reach.emplace(ir::configOf(op, *parts));
+}
+
+const StepBounds &Routing::anywhere() {
+  if (reach)
+    return of(reach->before(device.find<BoundsOp>().getSeq()));
+  ArrayRef<int32_t> reached = device.find<ExpertsOp>().getReached();
+  return of({reached.begin(), reached.end()});
+}
+
+const StepBounds &Routing::at(uint32_t position) {
+  return reach ? of(reach->at(position)) : anywhere();
+}
+
+/// Hash: a row chooses one of the reached experts, and all of them may choose
+/// the same one or each its own; rows of a pruned one need none. Learned: a row
+/// chooses `experts_per_token` different ones.
+const StepBounds &Routing::of(const std::vector<uint32_t> &reached) {
+  auto [found, isNew] = known.try_emplace(reached);
+  if (!isNew)
+    return found->second;
+  ArrayRef<int32_t> kept = device.find<ExpertsOp>().getKept();
+  std::vector<uint32_t> usable;
+  for (uint32_t e : reached)
+    if (llvm::is_contained(kept, int32_t(e)))
+      usable.push_back(e);
+  const uint32_t dropped = uint32_t(reached.size() - usable.size()),
+                 perToken = device.find<ShapeOp>().getExpertsPerToken(),
+                 fewest = perToken > dropped ? perToken - dropped : 0,
+                 most = std::min(uint32_t(usable.size()), batch * perToken);
+  ExpertSets::Extremes extremes = sets.extremes(usable, fewest, most);
+  found->second.exhaustive = extremes.exhaustive;
+  for (const ExpertSet &set : extremes.cheapest)
+    found->second.cheapest.push_back(model.outcome(set));
+  for (const ExpertSet &set : extremes.dearest)
+    found->second.dearest.push_back(model.outcome(set));
+  return found->second;
+}
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -350,8 +391,8 @@ static DictionaryAttr dictionary(Builder &b, const Terms &terms) {
     return b.getNamedAttr(name, b.getF64FloatAttr(us));
   };
   return b.getDictionaryAttr(
-      {entry("weights_us", terms.weights), entry("kv_us", terms.kv),
-       entry("hand_over_us", terms.handOver),
+      {entry("prefill_us", terms.prefill), entry("weights_us", terms.weights),
+       entry("kv_us", terms.kv), entry("hand_over_us", terms.handOver),
        entry("router_stall_us", terms.routerStall),
        entry("head_us", terms.head), entry("choice_us", terms.choice),
        entry("launch_us", terms.launch)});
@@ -359,56 +400,92 @@ static DictionaryAttr dictionary(Builder &b, const Terms &terms) {
 
 void PredictLatency::add(PredictionScope scope, uint32_t batch,
                          uint32_t context, uint32_t generated,
-                         std::function<Terms(const Outcome &)> time,
-                         double worstLaunchExtra) {
-  std::optional<Terms> best, worst;
-  uint32_t bestExperts = 0, worstExperts = 0;
-  for (const Outcome &outcome : outcomes) {
-    Terms terms = time(outcome);
-    if (!best || terms.total() < best->total()) {
-      best = terms;
-      bestExperts = outcome.experts;
-    }
-    if (!worst || terms.total() > worst->total()) {
-      worst = terms;
-      worstExperts = outcome.experts;
-    }
-  }
-  worst->launch += worstLaunchExtra;
+                         const Cases &cases) {
+  const auto &[best, worst, exhaustive] = cases;
   DeviceOp device = getOperation();
   OpBuilder b = OpBuilder::atBlockEnd(&device.getBody().front());
-  PredictionOp::create(b, device.getLoc(), scope, batch, context, generated,
-                       APFloat(best->total()), bestExperts,
-                       dictionary(b, *best), APFloat(worst->total()),
-                       worstExperts, dictionary(b, *worst));
+  auto op = PredictionOp::create(
+      b, device.getLoc(), scope, batch, context, generated,
+      APFloat(best.terms.total()), best.experts, dictionary(b, best.terms),
+      APFloat(worst.terms.total()), worst.experts, dictionary(b, worst.terms));
+  if (exhaustive)
+    op->setAttr(kExhaustive, b.getUnitAttr());
+}
+
+/// A step's best and worst case by its time.
+static Cases step(const StepBounds &bounds,
+                  llvm::function_ref<Terms(const Outcome &)> time) {
+  auto extreme = [&](const std::vector<Outcome> &outcomes, double sign) {
+    std::optional<Case> found;
+    for (const Outcome &outcome : outcomes) {
+      Case one{time(outcome), outcome.experts};
+      if (!found || sign * one.terms.total() < sign * found->terms.total())
+        found = one;
+    }
+    return *found;
+  };
+  return {extreme(bounds.cheapest, 1), extreme(bounds.dearest, -1),
+          bounds.exhaustive};
+}
+
+/// Distinct experts of a layer that a batch's prompts use, at least and at
+/// most.
+static std::pair<uint32_t, uint32_t> promptExperts(DeviceOp device,
+                                                   uint32_t tokens) {
+  auto experts = device.find<ExpertsOp>();
+  const uint32_t perToken = device.find<ShapeOp>().getExpertsPerToken(),
+                 kept = uint32_t(experts.getKept().size()),
+                 dropped = uint32_t(
+                     llvm::count_if(experts.getReached(), [&](int32_t e) {
+                       return !llvm::is_contained(experts.getKept(), e);
+                     }));
+  return {perToken > dropped ? perToken - dropped : 0,
+          std::min(kept, tokens * perToken)};
+}
+
+Cases PredictLatency::request(LatencyModel &model, Routing &routing,
+                              uint32_t batch, uint32_t prompt,
+                              uint32_t generated) {
+  Cases sum;
+  sum.best.terms.launch = model.facts().launchUs;
+  sum.worst.terms.launch = model.facts().launchMaxUs;
+  sum.best.experts = std::numeric_limits<uint32_t>::max();
+  uint32_t position = 0;
+  if (model.hasPrefill()) {
+    auto [fewest, most] = promptExperts(getOperation(), batch * prompt);
+    sum.best = {model.prompts(batch, prompt, fewest), fewest};
+    sum.best.terms.launch += model.facts().launchUs;
+    sum.worst = {model.prompts(batch, prompt, most), most};
+    sum.worst.terms.launch += model.facts().launchMaxUs;
+    position = prompt;
+  }
+  // Every position but the last goes in; those from the prompt's last on choose
+  // a token.
+  for (; position < prompt + generated - 1; ++position) {
+    Cases one = step(routing.at(position), [&](const Outcome &o) {
+      return model.step(o, batch, position + 1, position + 1 >= prompt);
+    });
+    sum.best.terms.add(one.best.terms);
+    sum.worst.terms.add(one.worst.terms);
+    sum.best.experts = std::min(sum.best.experts, one.best.experts);
+    sum.worst.experts = std::max(sum.worst.experts, one.worst.experts);
+    sum.exhaustive &= one.exhaustive;
+  }
+  return sum;
 }
 
 void PredictLatency::predict(LatencyModel &model, uint32_t batch) {
   DeviceOp device = getOperation();
-  outcomes.clear();
-  Outcomes choices(device, batch);
-  for (const ExpertSet &set : choices.sets())
-    outcomes.push_back(model.outcome(set));
+  Routing routing(device, model, batch);
   uint32_t seq = device.find<BoundsOp>().getSeq();
   uint32_t generated = std::min(kGenerated, (seq + 1) / 2);
   uint32_t prompt = std::max(1u, std::min(kPrompt, seq - generated));
-
-  add(
-      PredictionScope::Step, batch, prompt, 0,
-      [&](const Outcome &o) { return model.step(o, batch, prompt, true); }, 0);
-  const Target &target = model.facts();
-  add(
-      PredictionScope::Request, batch, prompt, generated,
-      [&](const Outcome &o) {
-        Terms sum;
-        sum.launch = target.launchUs;
-        // Every position but the last goes in; those from the prompt's last on
-        // choose a token.
-        for (uint32_t i = 0; i < prompt + generated - 1; ++i)
-          sum.add(model.step(o, batch, i + 1, i + 1 >= prompt));
-        return sum;
-      },
-      target.launchMaxUs - target.launchUs);
+  add(PredictionScope::Step, batch, prompt, 0,
+      step(routing.anywhere(), [&](const Outcome &o) {
+        return model.step(o, batch, prompt, true);
+      }));
+  add(PredictionScope::Request, batch, prompt, generated,
+      request(model, routing, batch, prompt, generated));
 }
 
 void PredictLatency::runOnOperation() {

@@ -5,7 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/Emit/Emit.h"
-#include "compiler/Pipeline/Lowering.h"
+#include "compiler/Pipeline/Deadline.h"
+#include "compiler/Pipeline/Policies.h"
 #include "runtime/bundle/Manifest.h"
 
 namespace grok {
@@ -101,9 +102,14 @@ absl::Status build(CompileRequest request, const Ingredients &ingredients,
   if (request.options.maxSeq == 0)
     request.options.maxSeq =
         std::min(request.model.maxPositions, kDefaultMaxSeq);
-  absl::StatusOr<Lowered> lowered = lower(request, hooks);
+  absl::StatusOr<Lowered> lowered = lowerWithPolicies(request, hooks);
   if (!lowered.ok())
     return lowered.status();
+  if (request.deadline)
+    if (absl::Status status =
+            checkDeadline(lowered->predictionJson, *request.deadline);
+        !status.ok())
+      return status;
   switch (request.emit) {
   case EmitPhase::kGrok:
     text << lowered->grokText;

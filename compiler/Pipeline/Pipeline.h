@@ -40,6 +40,11 @@ struct CompileRequest {
   /// has none.
   std::string tokenizer;
   bool allowOversize = false;
+  /// The policy whose worst predicted request is the shortest; the one in
+  /// `options` is not looked at. Recorded in the bundle as chosen.
+  bool autoSmPolicy = false, autoBankPolicy = false;
+  /// What no predicted request may exceed, in seconds.
+  std::optional<double> deadline;
   EmitPhase emit = EmitPhase::kBundle;
   std::string output; // bundle directory, for kBundle
 };
@@ -61,7 +66,8 @@ struct CompileHooks {
 /// NotFound and the like tell of the request: a model that the target cannot
 /// hold
 /// ("needs N bytes, M are available", unless allowOversize), a policy that the
-/// model has no groups for, a checkpoint that is incomplete. Internal is a
+/// model has no groups for, a checkpoint that is incomplete, a deadline that
+/// the worst predicted request misses. Internal is a
 /// fault of the compiler, with the text of the pass or of Clang.
 absl::Status compile(const CompileRequest &request, std::ostream &text,
                      const CompileHooks &hooks = {});

@@ -3,14 +3,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/Routing/PositionReach.h"
 #include "compiler/Routing/Routing.h"
 
 namespace grok {
 namespace {
 
-/// Low hash bits that decide expert and group. With a power of two of groups,
-/// bits above those of the group and of the masked index change nothing;
-/// otherwise the remainder depends on all of them.
+/// How many of the positions 0 .. count - 1 are `residue` modulo `period`.
+uint64_t positionsWith(uint32_t residue, uint64_t period, uint64_t count) {
+  return count > residue ? (count - residue - 1) / period + 1 : 0;
+}
+
+} // namespace
+
 uint32_t decidingBits(const HashRouting &h) {
   if (!std::has_single_bit(h.numGroups))
     return h.hashBits;
@@ -19,13 +24,6 @@ uint32_t decidingBits(const HashRouting &h) {
   uint32_t group = uint32_t(std::countr_zero(h.numGroups));
   return std::min(h.hashBits, std::max(index, group));
 }
-
-/// How many of the positions 0 .. count - 1 are `residue` modulo `period`.
-uint64_t positionsWith(uint32_t residue, uint64_t period, uint64_t count) {
-  return count > residue ? (count - residue - 1) / period + 1 : 0;
-}
-
-} // namespace
 
 uint32_t HashAnalysis::reachableExperts() const {
   return uint32_t(std::count_if(expertOutcomes.begin(), expertOutcomes.end(),

@@ -293,11 +293,13 @@ def PredictionOp : Plan_Part<"prediction"> {
     Microseconds of one decode step of `batch` rows with `context` positions in the KV cache, or of a request that has
     `context` prompt positions and generates `generated` more, at the target's clock. `experts` is the number of distinct
     experts that the rows of a step have chosen. The terms that add up to each time are kept by name, so that a
-    measurement can be held against them; docs/dialects/rationale-plan.md has the formulas.
+    measurement can be held against them; docs/dialects/rationale-plan.md has the formulas. The unit attribute
+    `exhaustive` says that every set of experts was looked at; else there are too many of them, and those that stand for
+    each number of experts of each group were.
 
     ```mlir
     plan.prediction step batch 8 context 512 generated 0 best 3.1e+01 experts 1 {head_us = 4.0, ...}
-      worst 4.2e+01 experts 8 {head_us = 4.0, ...}
+      worst 4.2e+01 experts 8 {head_us = 4.0, ...} {exhaustive}
     ```
   }];
   let arguments = (ins PredictionScope:$scope, I32Attr:$batch, I32Attr:$context, I32Attr:$generated, F64Attr:$best_us,

@@ -32,7 +32,7 @@ struct StatusRecord {
                                  // and generated)
 };
 
-/// What the kernel notes of one step of a bench launch.
+/// What the kernel notes of one step.
 struct StepRecord {
   uint64_t endNanoseconds; // %globaltimer when slot 0 knew the step's tokens
   uint32_t experts; // expert matrices' uses: distinct experts of the step,
@@ -100,7 +100,7 @@ struct DecodeParams {
   // rows' ids come from sampling::benchToken. 0: a request.
   uint32_t benchSteps;
   uint64_t benchSeed;
-  StepRecord *steps; // [benchSteps]
+  StepRecord *steps; // [steps of the launch]; null: they are not noted
   // Traced kernels only: each slot's entries, and how many it has at most;
   // traceCounts[slot] is set at the end.
   TraceEntry *trace; // [slots][traceEntries]

@@ -57,6 +57,10 @@ absl::Status validateRequest(const BatchRequest &request,
     return absl::InvalidArgumentError(
         absl::StrFormat("found end id %d, expected -1 (none) to %d",
                         request.eosId, model.vocabSize - 1));
+  if (request.wantTimes && request.onLogits)
+    return absl::InvalidArgumentError(
+        "found a request for the new ids' times and for logits, expected one "
+        "of them");
   for (size_t i = 0; i != request.rows.size(); ++i)
     if (absl::Status status = validateRow(request.rows[i], i, model, maxSeq);
         !status.ok())

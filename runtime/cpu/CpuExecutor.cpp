@@ -15,6 +15,8 @@
 namespace grok::cpu {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 /// A row of the request in progress.
 struct RowState {
   uint32_t next = 0;  // first position that is not computed yet
@@ -49,6 +51,15 @@ public:
         "the CPU executor notes no phases, expected a GPU; use --device "
         "cuda:N");
   }
+  absl::StatusOr<uint64_t> deviceBytesInUse() override {
+    return absl::UnimplementedError(
+        "the CPU executor has no device memory, expected a GPU; use --device "
+        "cuda:N");
+  }
+  absl::StatusOr<std::string> pciBusId() const override {
+    return absl::UnimplementedError(
+        "the CPU is on no PCI bus, expected a GPU; use --device cuda:N");
+  }
   bool onCpu() const override { return true; }
   uint32_t maxBatch() const override { return maxBatch_; }
   uint32_t maxSeq() const override { return limits_.maxSeq; }
@@ -63,7 +74,8 @@ public:
 private:
   void start(const BatchRequest &request);
   void fillColumns(const BatchRequest &request);
-  absl::Status finishColumns(const BatchRequest &request);
+  absl::Status finishColumns(const BatchRequest &request,
+                             Clock::time_point begin, BatchResult &result);
   void fillBenchColumns(const BenchRequest &request, uint32_t step);
 
   const ModelConfig model_;
@@ -108,7 +120,11 @@ void CpuExecutor::fillColumns(const BatchRequest &request) {
 
 /// Hands out logits and routing, and appends the picked id to rows whose last
 /// known position was computed.
-absl::Status CpuExecutor::finishColumns(const BatchRequest &request) {
+absl::Status CpuExecutor::finishColumns(const BatchRequest &request,
+                                        Clock::time_point begin,
+                                        BatchResult &result) {
+  const double now =
+      std::chrono::duration<double>(Clock::now() - begin).count();
   for (uint32_t c = 0; c != columns_.size(); ++c) {
     const Column &column = columns_[c];
     if (request.onRouting)
@@ -129,6 +145,8 @@ absl::Status CpuExecutor::finishColumns(const BatchRequest &request) {
     }
     int32_t id = forward_->picked(c);
     ids_[column.row][row.known++] = id;
+    if (request.wantTimes)
+      result.newSeconds[column.row].push_back(now);
     row.done = row.known == row.limit || id == request.eosId;
   }
   return absl::OkStatus();
@@ -139,19 +157,20 @@ absl::StatusOr<BatchResult> CpuExecutor::run(const BatchRequest &request) {
           validateRequest(request, model_, maxBatch_, limits_.maxSeq);
       !status.ok())
     return status;
-  auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point begin = Clock::now();
+  BatchResult result;
+  if (request.wantTimes)
+    result.newSeconds.resize(request.rows.size());
   start(request);
   Picking picking{request.temperature > 0 ? 1 / request.temperature : 0,
                   request.seed};
   for (fillColumns(request); !columns_.empty(); fillColumns(request)) {
     forward_->step(columns_, picking);
-    if (absl::Status status = finishColumns(request); !status.ok())
+    if (absl::Status status = finishColumns(request, begin, result);
+        !status.ok())
       return status;
   }
-  BatchResult result;
-  result.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
+  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (size_t i = 0; i != request.rows.size(); ++i)
     result.newIds.emplace_back(ids_[i].begin() + request.rows[i].ids.size(),
                                ids_[i].begin() + rows_[i].known);

@@ -1,5 +1,6 @@
-// What CudaExecutor measures: decode steps, the streaming ceiling, and when
-// each slot does what. Memory for it is taken for the run and given back after.
+// What CudaExecutor measures: decode steps, the streaming ceiling, when each
+// slot does what, and when a request's ids were known. Memory for all but the
+// last is taken for the run and given back after.
 #include <algorithm>
 #include <chrono>
 
@@ -141,6 +142,66 @@ absl::StatusOr<BenchResult> CudaExecutor::bench(const BenchRequest &request) {
     params->benchSeed += abi::kMaxBatch; // other ids in the next launch
   }
   return result;
+}
+
+/// Steps that a launch may take for a row with so many positions computed.
+static uint32_t mostSteps(const RowRequest &row) {
+  return uint32_t(row.ids.size()) + row.maxNew - row.start;
+}
+
+absl::Status CudaExecutor::clearStepRecords(const BatchRequest &request) {
+  uint32_t steps = 0;
+  for (const RowRequest &row : request.rows)
+    steps = std::max(steps, mostSteps(row));
+  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, stepRecords_.address(), 0,
+                            steps * sizeof(abi::StepRecord));
+  GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
+  return absl::OkStatus();
+}
+
+/// The device's timer and the host's clock meet where the launch ends: its last
+/// step ended when the host saw it end, but for the microseconds of seeing it.
+absl::Status CudaExecutor::noteDecodeTimes(const std::vector<RowProgress> &rows,
+                                           Clock::time_point begin,
+                                           BatchResult &result) {
+  std::vector<uint32_t> chosen(rows.size()); // ids of the launch
+  uint32_t steps = 0;
+  for (size_t b = 0; b != rows.size(); ++b) {
+    chosen[b] = uint32_t(result.newIds[b].size() - result.newSeconds[b].size());
+    // The launch's last step computes a prompt's last id or chooses an id.
+    steps = std::max(steps, rows[b].known + std::max(chosen[b], 1u) - 1 -
+                                rows[b].next);
+  }
+  if (steps == 0)
+    return absl::OkStatus();
+  std::vector<abi::StepRecord> records(steps);
+  GROK_CUDA_RETURN_IF_ERROR(api_, copyToHost, records.data(),
+                            stepRecords_.address(),
+                            steps * sizeof(abi::StepRecord));
+  RETURN_IF_ERROR(checkRecords(records));
+  const double end = std::chrono::duration<double>(launchEnd_ - begin).count();
+  for (size_t b = 0; b != rows.size(); ++b)
+    for (uint32_t i = 0; i != chosen[b]; ++i) {
+      uint32_t step = rows[b].known + i - 1 - rows[b].next;
+      uint64_t before =
+          records.back().endNanoseconds - records[step].endNanoseconds;
+      result.newSeconds[b].push_back(end - double(before) * 1e-9);
+    }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> CudaExecutor::deviceBytesInUse() {
+  RETURN_IF_ERROR(context_.makeCurrent());
+  size_t available = 0, total = 0;
+  GROK_CUDA_RETURN_IF_ERROR(api_, memGetInfo, &available, &total);
+  return total - available;
+}
+
+absl::StatusOr<std::string> CudaExecutor::pciBusId() const {
+  char address[32] = {};
+  GROK_CUDA_RETURN_IF_ERROR(api_, deviceGetPciBusId, address, sizeof address,
+                            context_.device());
+  return address;
 }
 
 absl::StatusOr<double> CudaExecutor::streamingCeiling() {

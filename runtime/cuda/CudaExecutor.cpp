@@ -1,7 +1,6 @@
 #include "runtime/cuda/CudaExecutor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -170,6 +169,7 @@ absl::Status CudaExecutor::takeMemory() {
       {&arena_, arenaBytes_},
       {&extents_, plan_.matrices.size() * plan_.slots * sizeof(abi::Extent)},
       {&embedding_, plan_.slots * sizeof(uint64_t)},
+      {&stepRecords_, plan_.maxSeq * sizeof(abi::StepRecord)},
   };
   for (auto [buffer, bytes] : buffers) {
     absl::StatusOr<DeviceBuffer> taken = DeviceBuffer::allocate(api_, bytes);
@@ -352,6 +352,7 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
                             plan_.threads, 1, 1, sharedLimit_, nullptr,
                             arguments);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
+  launchEnd_ = Clock::now();
   if (status().code == abi::kWatchdog)
     return absl::InternalError(absl::StrFormat(
         "the decode kernel was stuck for %.1f s in phase %s, slot %d, layer "
@@ -391,7 +392,12 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
     return absl::UnimplementedError(
         "routing is reported by the CPU executor only; use --device cpu");
   RETURN_IF_ERROR(context_.makeCurrent());
-  auto begin = std::chrono::steady_clock::now();
+  if (request.wantTimes)
+    RETURN_IF_ERROR(clearStepRecords(request));
+  const Clock::time_point begin = Clock::now();
+  auto elapsed = [&] {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
   for (uint32_t b = 0; b < request.rows.size(); ++b) {
     const std::vector<int32_t> &ids = request.rows[b].ids;
     DevicePtr to = arena_.address() + region("ids") +
@@ -405,16 +411,22 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
   for (const RowRequest &row : request.rows)
     rows.push_back({row.start, uint32_t(row.ids.size()),
                     uint32_t(row.ids.size()) + row.maxNew});
-  if (prefill_)
+  if (request.wantTimes)
+    result.newSeconds.resize(request.rows.size());
+  if (prefill_) {
     RETURN_IF_ERROR(prefill(request, rows, result.newIds));
+    const double now = elapsed();
+    for (uint32_t b = 0; b < rows.size() && request.wantTimes; ++b)
+      result.newSeconds[b].assign(result.newIds[b].size(), now);
+  }
   if (!std::all_of(rows.begin(), rows.end(),
                    [](const RowProgress &row) { return row.done(); }))
     RETURN_IF_ERROR(request.onLogits
                         ? runByPosition(request, rows, result.newIds)
                         : runAtOnce(request, rows, result.newIds));
-  result.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
+  result.seconds = elapsed();
+  if (request.wantTimes)
+    RETURN_IF_ERROR(noteDecodeTimes(rows, begin, result));
   return result;
 }
 
@@ -531,6 +543,8 @@ absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
     params.known[b] = rows[b].known;
     params.limit[b] = rows[b].limit;
   }
+  if (request.wantTimes)
+    params.steps = stepRecords_.as<abi::StepRecord>();
   RETURN_IF_ERROR(launch(params, decode_));
   for (uint32_t b = 0; b < params.rows; ++b)
     RETURN_IF_ERROR(copyIds(b, params.known[b], ids[b],

@@ -2,6 +2,7 @@
 // memory taken at creation.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -34,8 +35,11 @@ public:
   std::string deviceName() const override { return name_; }
   bool onCpu() const override { return false; }
   uint64_t memoryBytes() const override { return memoryBytes_; }
+  absl::StatusOr<uint64_t> deviceBytesInUse() override;
+  absl::StatusOr<std::string> pciBusId() const override;
 
 private:
+  using Clock = std::chrono::steady_clock;
   /// Before an epoch that a word carries would come again, the words are
   /// cleared and counting starts again.
   static constexpr uint32_t kEpochLimit = 1u << abi::kPackedEpochBits;
@@ -83,6 +87,11 @@ private:
   absl::Status runByPosition(const BatchRequest &request,
                              std::vector<RowProgress> rows,
                              std::vector<std::vector<int32_t>> &ids);
+  absl::Status clearStepRecords(const BatchRequest &request);
+  /// Appends to newSeconds when each id was known that the last launch chose,
+  /// for a run that began at `begin`; `rows` as it was launched.
+  absl::Status noteDecodeTimes(const std::vector<RowProgress> &rows,
+                               Clock::time_point begin, BatchResult &result);
   absl::Status clearKv(uint32_t rows, uint32_t positions);
   /// The parameters of bench launches, over a KV cache that is cleared.
   absl::StatusOr<abi::DecodeParams> startBench(const BenchRequest &request);
@@ -116,7 +125,9 @@ private:
   std::string tracePtx_;             // empty: the bundle has none
   DeviceBuffer weights_, arena_, extents_, embedding_, slotOfSm_;
   uint32_t smTableEntries_ = 0;
+  DeviceBuffer stepRecords_; // [maxSeq], of a request that is timed
   MappedBuffer statusRecord_;
+  Clock::time_point launchEnd_; // of the last launch, as the host saw it
   std::vector<float> logits_;
   std::optional<uint32_t> absentSlot_; // only to try the watchdog
   uint32_t epoch_ = 0, launchId_ = 0;

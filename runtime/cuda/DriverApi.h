@@ -56,6 +56,7 @@ enum JitOption : int {
   X(deviceGetName, cuDeviceGetName, (char *, int, Device))                     \
   X(deviceGetAttribute, cuDeviceGetAttribute, (int *, Attribute, Device))      \
   X(deviceTotalMem, cuDeviceTotalMem_v2, (size_t *, Device))                   \
+  X(deviceGetPciBusId, cuDeviceGetPCIBusId, (char *, int, Device))             \
   X(primaryContextRetain, cuDevicePrimaryCtxRetain, (Context *, Device))       \
   X(primaryContextRelease, cuDevicePrimaryCtxRelease_v2, (Device))             \
   X(contextSetCurrent, cuCtxSetCurrent, (Context))                             \

@@ -62,6 +62,13 @@ int reportMistake(const CLI::App &app, const CLI::ParseError &error) {
 
 } // namespace
 
+std::string HelpFormatter::make_help(const CLI::App *app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+  help.erase(help.find_last_not_of('\n') + 1);
+  return help + "\n";
+}
+
 int runTool(CLI::App &app, int argc, char **argv,
             const std::vector<std::pair<std::string, Action>> &actions) {
   try {

@@ -11,6 +11,13 @@
 
 namespace grok::cli {
 
+/// Help without an empty line at its end, so that more of it fits a screen.
+class HelpFormatter : public CLI::Formatter {
+public:
+  std::string make_help(const CLI::App *app, std::string name,
+                        CLI::AppFormatMode mode) const override;
+};
+
 /// What to do once the command line is read.
 using Action = std::function<absl::Status()>;
 

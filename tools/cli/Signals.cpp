@@ -14,7 +14,33 @@ void removeAndDie(int number) {
   std::raise(number); // comes when the handler returns
 }
 
+volatile std::sig_atomic_t deferred = 0; // the last signal; 0: none
+
+void defer(int number) { deferred = number; }
+
 } // namespace
+
+DeferredSignals::DeferredSignals() {
+  deferred = 0;
+  for (size_t i = 0; i != kSignals.size(); ++i) {
+    struct sigaction action = {};
+    ::sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler == SIG_IGN)
+      continue;
+    action.sa_handler = defer;
+    ::sigfillset(&action.sa_mask);
+    ::sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+DeferredSignals::~DeferredSignals() {
+  for (size_t i = 0; i != kSignals.size(); ++i)
+    ::sigaction(kSignals[i], &before_[i], nullptr);
+  if (deferred)
+    std::raise(deferred);
+}
+
+bool DeferredSignals::pending() { return deferred != 0; }
 
 void removeTemporariesOnSignals() {
   for (int number :

@@ -24,7 +24,7 @@ struct Arguments {
                                                       maxPrefill = "0";
   std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
               gelu;
-  std::string pruningRatio, histogram, emit = "bundle";
+  std::string pruningRatio, histogram, emit = "bundle", deadline;
   bool keepUnreachable = false, allowOversize = false, trace = false;
 };
 
@@ -53,15 +53,17 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
   if (!prefill.ok())
     return prefill.status();
   o.maxPrefill = *prefill;
-  auto sm = flagWord<SmPolicy>("--sm-policy", args.smPolicy, smPolicyWords());
+  auto sm = flagWordOrAuto("--sm-policy", args.smPolicy, smPolicyWords());
   if (!sm.ok())
     return sm.status();
-  o.smPolicy = *sm;
+  request.autoSmPolicy = !*sm;
+  o.smPolicy = sm->value_or(o.smPolicy);
   auto bank =
-      flagWord<BankPolicy>("--bank-policy", args.bankPolicy, bankPolicyWords());
+      flagWordOrAuto("--bank-policy", args.bankPolicy, bankPolicyWords());
   if (!bank.ok())
     return bank.status();
-  o.bankPolicy = *bank;
+  request.autoBankPolicy = !*bank;
+  o.bankPolicy = bank->value_or(o.bankPolicy);
   auto activations = flagWord<Activations>("--activations", args.activations,
                                            activationsWords());
   if (!activations.ok())
@@ -69,6 +71,13 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
   o.activations = *activations;
   o.keepUnreachable = args.keepUnreachable;
   o.trace = args.trace;
+  if (!args.deadline.empty()) {
+    constexpr double kMostMs = 1e9;
+    auto ms = flagNumber("--deadline-ms", args.deadline, 0, kMostMs);
+    if (!ms.ok())
+      return ms.status();
+    request.deadline = *ms * 1e-3;
+  }
   if (o.trace && request.target.isCpu())
     return absl::InvalidArgumentError(
         absl::StrCat("--trace: found the target '", request.target.name,
@@ -237,9 +246,9 @@ Action addCompile(CLI::App &app) {
          "positions of a row at most (default min(config, 8192))");
   option("--max-prefill", args->maxPrefill, "N",
          "prompt tokens of a pass; 0: through decode (default 0)");
-  option("--sm-policy", args->smPolicy, "all|group",
+  option("--sm-policy", args->smPolicy, "all|group|auto",
          "SMs of an expert: all, or its group's (default all)");
-  option("--bank-policy", args->bankPolicy, "striped|expert",
+  option("--bank-policy", args->bankPolicy, "striped|expert|auto",
          "banks of an expert: all, or one (default striped)");
   option("--activations", args->activations, "single|split",
          "16-bit values of an operand: 1 or 2 (default single)");
@@ -249,6 +258,8 @@ Action addCompile(CLI::App &app) {
          "drop the least used part R of the experts, 0 <= R < 1");
   option("--expert-histogram", args->histogram, "FILE",
          "use of the experts, by grokrun eval");
+  option("--deadline-ms", args->deadline, "X",
+         "refuse if the worst predicted request takes longer");
   option("--emit", args->emit, "PHASE",
          "stop at grok, plan, ptx or bundle (default bundle)");
   c->add_flag("--keep-unreachable-experts", args->keepUnreachable,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,23 @@ absl::StatusOr<Enum> flagWord(const std::string &flag, const std::string &text,
     names.emplace_back(name);
   }
   return badFlag(flag, text, absl::StrJoin(names, " or "));
+}
+
+/// One of a few words, or "auto": no value.
+template <typename Enum>
+absl::StatusOr<std::optional<Enum>> flagWordOrAuto(const std::string &flag,
+                                                   const std::string &text,
+                                                   const Words<Enum> &words) {
+  if (text == "auto")
+    return std::optional<Enum>();
+  absl::StatusOr<Enum> value = flagWord<Enum>(flag, text, words);
+  if (!value.ok())
+    return badFlag(
+        flag, text,
+        absl::StrJoin(words, " or ", [](std::string *out, const auto &word) {
+          out->append(word.first);
+        }) + " or auto");
+  return std::optional<Enum>(*value);
 }
 
 /// --target: a shipped target or a description. What is wrong inside a

@@ -2,14 +2,16 @@
 #include <memory>
 
 #include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/OutputFile.h"
 #include "tools/grokc/Commands.h"
 #include "tools/grokc/InspectJson.h"
+#include "tools/report/BundleSections.h"
 
 namespace grok::grokc {
 namespace {
 
 struct Arguments {
-  std::string bundle;
+  std::string bundle, report;
   bool json = false;
 };
 
@@ -17,10 +19,17 @@ absl::Status inspectCommand(const Arguments &args) {
   absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(args.bundle);
   if (!bundle.ok())
     return bundle.status();
-  absl::StatusOr<nlohmann::json> report = inspectJson(**bundle);
-  if (!report.ok())
-    return report.status();
-  std::cout << (args.json ? report->dump(2) + "\n" : inspectText(*report));
+  absl::StatusOr<nlohmann::json> shown = inspectJson(**bundle);
+  if (!shown.ok())
+    return shown.status();
+  if (!args.report.empty()) {
+    absl::StatusOr<std::string> page = report::bundlePage(**bundle);
+    if (!page.ok())
+      return page.status();
+    if (absl::Status s = writeTextFile(args.report, *page); !s.ok())
+      return s;
+  }
+  std::cout << (args.json ? shown->dump(2) + "\n" : inspectText(*shown));
   return absl::OkStatus();
 }
 
@@ -35,6 +44,8 @@ Action addInspect(CLI::App &app) {
       ->required()
       ->type_name("OUT.grok");
   c->add_flag("--json", args->json, "the same as JSON, complete");
+  c->add_option("--report", args->report, "also write a page with plots, HTML")
+      ->type_name("FILE");
   return [args] { return inspectCommand(*args); };
 }
 

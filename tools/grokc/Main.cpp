@@ -1,6 +1,7 @@
 // grokc: the compiler's command line. Exit status 0, 1 for the user's mistakes,
 // 70 for ours.
 #include <exception>
+#include <memory>
 
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Signals.h"
@@ -14,6 +15,7 @@ int run(int argc, char **argv) {
                "grokc");
   app.set_version_flag("--version", "grokc " GROK_VERSION);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<grok::cli::HelpFormatter>());
   app.get_formatter()->column_width(38);
   using namespace grok::grokc;
   return grok::cli::runTool(app, argc, argv,

@@ -1,4 +1,5 @@
-// bench: how fast decode steps are, and how fast they could be.
+// bench: how fast decode steps are and how fast they could be, how long prompts
+// take, and whole requests.
 #include <iostream>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Output.h"
 #include "tools/grokrun/PrefillReport.h"
+#include "tools/grokrun/RequestPage.h"
 #include "tools/grokrun/Session.h"
 
 namespace grok::grokrun {
@@ -20,7 +22,10 @@ constexpr uint32_t kTraceSteps = 4;
 struct Arguments {
   std::string bundle, mode = "decode", device = "auto", json, trace;
   BenchRequest request{.rows = 1, .context = 512, .steps = 1000, .seed = 0};
-  PrefillBenchRequest prefill;
+  PrefillBenchRequest prefill; // its tokens are also those of requests
+  RequestBenchOptions requests;
+  std::string deadline, report; // as written; empty: none
+  uint32_t lockMhz = 0;         // 0: clocks stay as they are
 };
 
 absl::Status writeTrace(const Arguments &args, Executor &executor) {
@@ -35,9 +40,6 @@ absl::Status writeTrace(const Arguments &args, Executor &executor) {
 }
 
 absl::Status prefillCommand(const Arguments &args) {
-  if (!args.trace.empty())
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--trace: found it with --mode prefill, expected --mode decode"));
   absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
   if (!session.ok())
     return session.status();
@@ -53,6 +55,52 @@ absl::Status prefillCommand(const Arguments &args) {
         !s.ok())
       return s;
   std::cout << prefillText(*report);
+  return absl::OkStatus();
+}
+
+/// --deadline-ms, in seconds; nothing if it is not given.
+absl::StatusOr<std::optional<double>> readDeadline(const Arguments &args) {
+  if (args.deadline.empty())
+    return std::nullopt;
+  double ms = 0;
+  if (!cli::parseReal(args.deadline, ms) || !(ms > 0))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--deadline-ms: found '", args.deadline,
+                     "', expected a number above 0"));
+  return ms * 1e-3;
+}
+
+absl::Status requestCommand(const Arguments &args) {
+  absl::StatusOr<std::optional<double>> deadline = readDeadline(args);
+  if (!deadline.ok())
+    return deadline.status();
+  absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
+  if (!session.ok())
+    return session.status();
+  RequestBenchOptions options = args.requests;
+  options.rows = args.request.rows;
+  options.seed = args.request.seed;
+  options.promptTokens = args.prefill.promptTokens;
+  options.passTokens = args.prefill.passTokens;
+  if (args.lockMhz)
+    options.lockMhz = args.lockMhz;
+  absl::StatusOr<RequestBenchResult> run =
+      benchRequests(*session->bundle, *session->executor, options);
+  if (!run.ok())
+    return run.status();
+  RequestReport report = requestReport(*session->bundle, *session->executor,
+                                       options, *deadline, *std::move(run));
+  if (!args.json.empty())
+    if (absl::Status s = writeTextFile(args.json, requestJson(report)); !s.ok())
+      return s;
+  if (!args.report.empty()) {
+    absl::StatusOr<std::string> page = requestPage(report, *session->bundle);
+    if (!page.ok())
+      return page.status();
+    if (absl::Status s = writeTextFile(args.report, *page); !s.ok())
+      return s;
+  }
+  std::cout << requestText(report);
   return absl::OkStatus();
 }
 
@@ -84,13 +132,37 @@ absl::Status decodeCommand(const Arguments &args) {
   return absl::OkStatus();
 }
 
+/// Options that say something to one mode only.
+absl::Status checkMode(const Arguments &args) {
+  auto only = [&](bool given, const char *flag, const char *mode) {
+    return !given || args.mode == mode
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(
+                     absl::StrCat(flag, ": found it with --mode ", args.mode,
+                                  ", expected --mode ", mode));
+  };
+  for (const absl::Status &status :
+       {only(!args.trace.empty(), "--trace", "decode"),
+        only(!args.deadline.empty(), "--deadline-ms", "request"),
+        only(!args.report.empty(), "--report", "request"),
+        only(args.lockMhz != 0, "--lock-clocks", "request")})
+    if (!status.ok())
+      return status;
+  return absl::OkStatus();
+}
+
 absl::Status benchCommand(const Arguments &args) {
-  if (args.mode == "decode")
-    return decodeCommand(args);
-  if (args.mode == "prefill")
-    return prefillCommand(args);
+  const std::pair<const char *, absl::Status (*)(const Arguments &)> modes[] = {
+      {"decode", decodeCommand},
+      {"prefill", prefillCommand},
+      {"request", requestCommand}};
+  for (auto [mode, command] : modes)
+    if (args.mode == mode) {
+      absl::Status status = checkMode(args);
+      return status.ok() ? command(args) : status;
+    }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--mode: found '", args.mode, "', expected decode or prefill"));
+      "--mode: found '", args.mode, "', expected decode, prefill or request"));
 }
 
 } // namespace
@@ -98,13 +170,14 @@ absl::Status benchCommand(const Arguments &args) {
 Action addBench(CLI::App &app) {
   auto args = std::make_shared<Arguments>();
   CLI::App *command = app.add_subcommand(
-      "bench", "Measure a batch's steps or prompts against the device's speed");
+      "bench", "Measure a batch's steps, prompts or requests");
   addBundle(*command, args->bundle);
   auto option = [&](const char *flag, auto &value, const char *type,
                     const char *help) {
     return command->add_option(flag, value, help)->type_name(type);
   };
-  option("--mode", args->mode, "MODE", "What to measure: decode or prefill")
+  option("--mode", args->mode, "MODE",
+         "What to measure: decode, prefill or request")
       ->capture_default_str();
   auto number = [&](const char *flag, auto &value, const char *type,
                     const char *help) {
@@ -116,17 +189,27 @@ Action addBench(CLI::App &app) {
   number("--steps", args->request.steps, "M",
          "Steps to measure, after some to warm up");
   number("--prompt-tokens", args->prefill.promptTokens, "N",
-         "Prefill: tokens of each row's prompt");
+         "Prefill, request: tokens of each row's prompt");
+  number("--new-tokens", args->requests.newTokens, "N",
+         "Request: tokens that each row gets");
   number("--pass-tokens", args->prefill.passTokens, "N",
-         "Prefill: tokens of a pass at most, 0: as compiled");
+         "Tokens of a prefill pass at most, 0: as compiled");
   number("--runs", args->prefill.runs, "R",
          "Prefill: runs to measure, after some to warm up");
-  number("--seed", args->request.seed, "S", "Seed of the steps' token ids");
+  number("--requests", args->requests.requests, "R",
+         "Requests to measure, after some to warm up");
+  option("--deadline-ms", args->deadline, "X",
+         "Request: count those that take longer");
+  number("--seed", args->request.seed, "S", "Seed of the token ids");
   addDevice(*command, args->device);
   option("--json", args->json, "FILE",
-         "Also write the numbers, and up to 100000 steps' times");
+         "Also write the numbers, and up to 100000 times");
+  option("--report", args->report, "FILE",
+         "Request: also write a page with plots, HTML");
   option("--trace", args->trace, "FILE",
-         "Also write when each slot does what, for Perfetto");
+         "Decode: also write when each slot does what, for Perfetto");
+  number("--lock-clocks", args->lockMhz, "MHZ",
+         "Request: hold the GPU's clock there, 0: leave it");
   return [args] { return benchCommand(*args); };
 }
 

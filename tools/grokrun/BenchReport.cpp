@@ -1,7 +1,5 @@
 #include "tools/grokrun/BenchReport.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -16,41 +14,9 @@ using Json = nlohmann::ordered_json;
 /// Steps whose times are all written.
 constexpr size_t kMaxListed = 100'000;
 
-StepTimes timesOf(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  auto quantile = [&](double share) {
-    double rank = std::ceil(share * double(seconds.size()));
-    return seconds[size_t(std::max(rank, 1.0)) - 1];
-  };
-  double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  return {quantile(0.5), quantile(0.99), quantile(0.999), seconds.back(),
-          sum / double(seconds.size())};
-}
-
 double meanOf(const std::vector<uint32_t> &counts) {
   return std::accumulate(counts.begin(), counts.end(), 0.0) /
          double(counts.size());
-}
-
-/// Microseconds of one outcome of a prediction. The manifest's reader does not
-/// know the prediction's members, so they are checked here.
-std::optional<double> microseconds(const nlohmann::json &prediction,
-                                   const char *outcome) {
-  auto found = prediction.find(outcome);
-  if (found == prediction.end() || !found->is_object())
-    return std::nullopt;
-  auto us = found->find("us");
-  if (us == found->end() || !us->is_number())
-    return std::nullopt;
-  return us->get<double>();
-}
-
-bool isStepOf(const nlohmann::json &prediction, uint32_t batch,
-              uint32_t context) {
-  return prediction.is_object() && prediction.contains("scope") &&
-         prediction["scope"] == "step" && prediction.contains("batch") &&
-         prediction["batch"] == batch && prediction.contains("context") &&
-         prediction["context"] == context;
 }
 
 std::string grouped(double bytes) {
@@ -72,7 +38,7 @@ Json bytesJson(const StepBytes &b) {
           {"total", b.total()}};
 }
 
-Json timesJson(const StepTimes &t) {
+Json timesJson(const Distribution &t) {
   return {{"p50", t.p50 * 1e6},
           {"p99", t.p99 * 1e6},
           {"p999", t.p999 * 1e6},
@@ -81,24 +47,6 @@ Json timesJson(const StepTimes &t) {
 }
 
 } // namespace
-
-std::optional<PredictedStep> findPrediction(const std::string &predictionJson,
-                                            uint32_t batch, uint32_t context) {
-  absl::StatusOr<json::Document> document =
-      json::parse(predictionJson, "prediction");
-  if (!document.ok() || !document->root.is_object() ||
-      !document->root.contains("predictions"))
-    return std::nullopt;
-  for (const nlohmann::json &one : document->root["predictions"]) {
-    if (!isStepOf(one, batch, context))
-      continue;
-    std::optional<double> best = microseconds(one, "best"),
-                          worst = microseconds(one, "worst");
-    if (best && worst && *best > 0 && *worst > 0)
-      return PredictedStep{*best * 1e-6, *worst * 1e-6};
-  }
-  return std::nullopt;
-}
 
 BenchReport benchReport(const Bundle &bundle, const Executor &executor,
                         const BenchRequest &request, BenchResult result,
@@ -114,18 +62,19 @@ BenchReport benchReport(const Bundle &bundle, const Executor &executor,
       stepBytes(bundle.model(), request.rows, request.context, report.experts,
                 executor.onCpu() ? uint32_t(sizeof(float))
                                  : kvElementBytes(bundle.plan().activations));
-  report.times = timesOf(result.stepSeconds);
+  report.times = distributionOf(result.stepSeconds);
   report.handOvers = handOversOfStep(bundle.model());
   // What was predicted for a GPU says nothing of the CPU.
   if (executor.onCpu() == (manifest.sm == 0))
-    report.predicted =
-        findPrediction(manifest.predictionJson, request.rows, request.context);
+    report.predicted = findPrediction(
+        manifest.predictionJson,
+        {.request = false, .batch = request.rows, .context = request.context});
   report.stepSeconds = std::move(result.stepSeconds);
   return report;
 }
 
 std::string benchText(const BenchReport &r) {
-  const StepTimes &t = r.times;
+  const Distribution &t = r.times;
   std::string out = absl::StrFormat(
       "device       %s\n"
       "steps        %d of batch %d at context %d, after %d to warm up\n"
@@ -145,9 +94,9 @@ std::string benchText(const BenchReport &r) {
         &out,
         "predicted    %.1f us at best, %.1f at worst, for %s; mean / predicted "
         "%.3f and %.3f\n",
-        r.predicted->bestSeconds * 1e6, r.predicted->worstSeconds * 1e6,
-        r.target, t.mean / r.predicted->bestSeconds,
-        t.mean / r.predicted->worstSeconds);
+        r.predicted->best.seconds * 1e6, r.predicted->worst.seconds * 1e6,
+        r.target, t.mean / r.predicted->best.seconds,
+        t.mean / r.predicted->worst.seconds);
   return out;
 }
 
@@ -170,10 +119,10 @@ std::string benchJson(const BenchReport &r) {
               {"hand_overs_per_step", r.handOvers}};
   if (r.predicted)
     out["predicted"] = {
-        {"best_us", r.predicted->bestSeconds * 1e6},
-        {"worst_us", r.predicted->worstSeconds * 1e6},
-        {"measured_over_best", r.times.mean / r.predicted->bestSeconds},
-        {"measured_over_worst", r.times.mean / r.predicted->worstSeconds}};
+        {"best_us", r.predicted->best.seconds * 1e6},
+        {"worst_us", r.predicted->worst.seconds * 1e6},
+        {"measured_over_best", r.times.mean / r.predicted->best.seconds},
+        {"measured_over_worst", r.times.mean / r.predicted->worst.seconds}};
   if (r.stepSeconds.size() <= kMaxListed) {
     Json &list = out["step_times_us"] = Json::array();
     for (double seconds : r.stepSeconds)

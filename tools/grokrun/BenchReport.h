@@ -6,20 +6,11 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/Executor.h"
+#include "runtime/bundle/Prediction.h"
 #include "runtime/common/StepWork.h"
+#include "tools/grokrun/Distribution.h"
 
 namespace grok::grokrun {
-
-/// What the compiler predicted of a step, best and worst over every routing
-/// outcome.
-struct PredictedStep {
-  double bestSeconds = 0, worstSeconds = 0;
-};
-
-/// Times of the steps; a quantile is the least time that so many steps keep.
-struct StepTimes {
-  double p50 = 0, p99 = 0, p999 = 0, most = 0, mean = 0; // seconds
-};
 
 struct BenchReport {
   std::string device, target;
@@ -27,20 +18,15 @@ struct BenchReport {
   double ceiling = 0; // bytes a second
   double experts = 0; // mean a step, summed over the layers
   StepBytes bytes;    // mean
-  StepTimes times;
+  Distribution times; // seconds, of the steps
   uint32_t handOvers = 0;
-  std::optional<PredictedStep> predicted;
+  std::optional<Prediction> predicted;
   std::vector<double> stepSeconds;
 
   double byteSeconds() const { return bytes.total() / ceiling; }
   double ceilingShare() const { return byteSeconds() / times.mean; }
   double tokensPerSecond() const { return request.rows / times.mean; }
 };
-
-/// The step's prediction for this batch and context in a manifest's JSON;
-/// nothing if it has none.
-std::optional<PredictedStep> findPrediction(const std::string &predictionJson,
-                                            uint32_t batch, uint32_t context);
 
 BenchReport benchReport(const Bundle &bundle, const Executor &executor,
                         const BenchRequest &request, BenchResult result,

@@ -1,6 +1,7 @@
 // grokrun: the command line of the runtime. Exit status 0, 1 for the user's
 // mistakes, 70 for ours.
 #include <exception>
+#include <memory>
 
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Signals.h"
@@ -13,6 +14,7 @@ int run(int argc, char **argv) {
                "grokrun");
   app.set_version_flag("--version", "grokrun " GROK_VERSION);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<grok::cli::HelpFormatter>());
   app.get_formatter()->column_width(34);
   using namespace grok::grokrun;
   return grok::cli::runTool(app, argc, argv,

@@ -51,9 +51,8 @@ TEST_F(LoadTest, OutOfMemoryWhileTakingIt) {
     EXPECT_EQ(fake->live(), 0) << fake->failed;
     exhausted += std::string(fake->failed) == "cuMemAlloc_v2";
   }
-  EXPECT_EQ(
-      exhausted,
-      6); // weights, arena, extents, embedding, and the SM's numbers and slots
+  // Weights, arena, extents, embedding, steps, and the SM's numbers and slots.
+  EXPECT_EQ(exhausted, 7);
 }
 
 TEST_F(LoadTest, DriverOlderThanTheBundleNeeds) {

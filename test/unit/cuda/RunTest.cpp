@@ -183,6 +183,53 @@ TEST_F(RunTest, LengthBeyondTheLimit) {
               {"reports 3 ids of row 0, expected 1 to 2"});
 }
 
+/// Steps of the stand-in end 100, 101, 102, ... us after each other; the last
+/// of them when the launch does.
+TEST_F(RunTest, TimesOfTheNewIds) {
+  BatchRequest request;
+  request.rows = {{{5, 6, 7}, 0, 4}, {{8, 9}, 1, 1}};
+  request.wantTimes = true;
+  absl::StatusOr<BatchResult> result = executor->run(request);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->newSeconds.size(), 2u);
+  const std::vector<double> &first = result->newSeconds[0];
+  ASSERT_EQ(first.size(), 4u);
+  EXPECT_LE(first[3], result->seconds);
+  EXPECT_NEAR(first[3] - first[2], 101e-6, 1e-12); // the sixth step
+  EXPECT_NEAR(first[2] - first[1], 100e-6, 1e-12);
+  EXPECT_NEAR(first[1] - first[0], 103e-6, 1e-12);
+  // Row 1's first step is the launch's, two before row 0's first id.
+  ASSERT_EQ(result->newSeconds[1].size(), 1u);
+  EXPECT_NEAR(first[0] - result->newSeconds[1][0], 203e-6, 1e-12);
+  EXPECT_EQ(fake->lastDecode.benchSteps, 0u);
+}
+
+TEST_F(RunTest, TimesThatTheKernelDidNotNote) {
+  BatchRequest request;
+  request.rows = {{{5}, 0, 2}};
+  ASSERT_TRUE(executor->run(request).ok());
+  EXPECT_EQ(fake->lastDecode.steps, nullptr);
+  request.wantTimes = true;
+  ASSERT_TRUE(executor->run(request).ok());
+  fake->timeless = 1;
+  expectParts(executor->run(request).status(), StatusCode::kInternal,
+              {"reports that step 0 ended at 0 ns"});
+  request.onLogits = [](uint32_t, uint32_t, std::span<const float>) {
+    return absl::OkStatus();
+  };
+  expectParts(executor->run(request).status(), StatusCode::kInvalidArgument,
+              {"the new ids' times and for logits, expected one of them"});
+}
+
+TEST_F(RunTest, MemoryInUseIsTheDevices) {
+  absl::StatusOr<uint64_t> bytes = executor->deviceBytesInUse();
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(*bytes, executor->memoryBytes());
+  absl::StatusOr<std::string> address = executor->pciBusId();
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_EQ(*address, "0000:3B:00.0");
+}
+
 TEST_F(RunTest, MemoryIsTheSameAfterAThousandRequests) {
   BatchRequest request;
   request.rows = {{{5, 6}, 0, 3}, {{7}, 0, 8}};

@@ -1,11 +1,14 @@
 #include "test/unit/cuda/fake/FakeCuda.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "runtime/cuda/DriverApi.h"
 
@@ -117,12 +120,24 @@ Result freed() { return fake().failFrees ? fake().failWith : 0; }
 
 constexpr uint64_t kStart = 1'700'000'000'000'000'000, kStepNs = 100'000;
 
-void noteSteps(const DecodeParams &p) {
+/// Steps of a launch: as asked for, or up to the longest row's last choice.
+uint32_t stepsOf(const DecodeParams &p) {
+  uint32_t steps = p.benchSteps;
+  for (uint32_t b = 0; b < p.rows && !p.benchSteps; ++b)
+    if (p.start[b] < p.known[b])
+      steps =
+          std::max(steps, std::max(p.known[b], p.limit[b] - 1) - p.start[b]);
+  return steps;
+}
+
+/// Nanoseconds that they take.
+uint64_t noteSteps(const DecodeParams &p) {
   uint64_t now = kStart;
-  for (uint32_t step = 0; step < p.benchSteps; ++step) {
+  for (uint32_t step = 0; step < stepsOf(p); ++step) {
     now += kStepNs + step % 4 * 1000;
     p.steps[step] = {now, 3, 0};
   }
+  return now - kStart;
 }
 
 /// Every slot notes a qkv, a head and a choice of each step, by a timer that
@@ -179,8 +194,11 @@ void decode(const DecodeParams &p) {
     for (uint32_t v = 0; p.writeLogits && computes && v < f.vocab; ++v)
       logits[v] = 1000.0f * float(b) + float(p.start[b]) + float(v) / 1024;
   }
-  if (p.benchSteps && !f.timeless)
-    noteSteps(p);
+  if (p.steps && !f.timeless) {
+    uint64_t took = noteSteps(p);
+    if (!p.benchSteps) // a request's time is the host's
+      std::this_thread::sleep_for(std::chrono::nanoseconds(took));
+  }
   if (p.trace)
     noteTrace(p);
   p.status->done = p.launchId;
@@ -283,6 +301,12 @@ Result cuDeviceTotalMem_v2(size_t *bytes, Device) {
   return 0;
 }
 
+Result cuDeviceGetPCIBusId(char *address, int bytes, Device) {
+  ENTER(false);
+  std::snprintf(address, size_t(bytes), "0000:3B:00.0");
+  return 0;
+}
+
 Result cuDevicePrimaryCtxRetain(Context *context, Device) {
   ENTER(false);
   ++fake().contexts;
@@ -303,7 +327,7 @@ Result cuCtxSetCurrent(Context context) {
 
 Result cuMemGetInfo_v2(size_t *available, size_t *total) {
   ENTER(true);
-  *available = size_t(fake().freeMegabytes) << 20;
+  *available = (size_t(fake().freeMegabytes) << 20) - size_t(fake().bytes);
   *total = size_t(fake().memoryMegabytes) << 20;
   return 0;
 }

@@ -1,8 +1,8 @@
 // A stand-in for libcuda: host memory stands for the device's, a launch of
-// grok_decode reports a plausible end, and in a bench launch steps of 100, 101,
-// 102, 103, 100, ... microseconds with 3 experts; a traced one that slot 0
-// waits 10 us of a qkv of 30 us. What the device claims to be, and what goes
-// wrong, are settings; what is held and what was asked for is recorded.
+// grok_decode reports a plausible end, and if it is asked for them steps of
+// 100, 101, 102, 103, 100, ... microseconds with 3 experts; a traced one that
+// slot 0 waits 10 us of a qkv of 30 us. What the device claims to be, and what
+// goes wrong, are settings; what is held and what was asked for is recorded.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct FakeCuda {
   int watchdog = 0;         // decode ends with a watchdog's record
   int silent = 0;           // decode ends without reporting
   uint32_t extraLength = 0; // ids that decode reports beyond the limit
-  int timeless = 0;         // bench steps are not noted
+  int timeless = 0;         // steps are not noted
   int unended = 0;          // every slot's trace lacks its last entry
 
   // What happened.

@@ -1,0 +1,52 @@
+// The sets of experts that the rows of a step can choose, and which of them can
+// be the cheapest or the dearest.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "ir/Plan/PlanDialect.h"
+
+namespace grok::plan {
+
+/// Distinct experts, ascending.
+using ExpertSet = std::vector<uint32_t>;
+
+class ExpertSets {
+public:
+  /// Bytes that each slot reads in a phase.
+  using SlotBytes = std::vector<uint64_t>;
+  /// Times of a phase that never get less when a slot reads more.
+  static constexpr size_t kTimes = 2;
+  using Times = std::array<double, kTimes>;
+  using PhaseTimes = std::function<Times(const SlotBytes &)>;
+
+  /// Of a device whose slots are assigned.
+  ExpertSets(DeviceOp device, PhaseTimes times);
+
+  /// The sets that no other one undercuts, or exceeds, in all times of both
+  /// expert phases: whatever grows with those is least, or most, with one of
+  /// them.
+  struct Extremes {
+    std::vector<ExpertSet> cheapest, dearest;
+    /// Every set was looked at. Otherwise there are too many of them, and those
+    /// that stand for each number of experts of each group were.
+    bool exhaustive = true;
+  };
+  /// Of the sets of `fewest` to `most` of `experts`.
+  Extremes extremes(const std::vector<uint32_t> &experts, uint32_t fewest,
+                    uint32_t most) const;
+
+private:
+  struct Search;
+  /// Of `experts`, the largest group first.
+  std::vector<ExpertSet> groupsOf(const std::vector<uint32_t> &experts) const;
+
+  DeviceOp device_;
+  PhaseTimes times_;
+  SlotBytes dense_[2];                 // gate_up and down without experts
+  std::vector<SlotBytes> ofExpert_[2]; // [expert][slot]
+};
+
+} // namespace grok::plan

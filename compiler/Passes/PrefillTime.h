@@ -1,0 +1,15 @@
+// How long prompts take through prefill.
+#pragma once
+
+#include "compiler/Target/Target.h"
+#include "ir/Plan/PlanDialect.h"
+
+namespace grok::plan {
+
+/// Microseconds in which the passes of a device with a plan.prefill take
+/// `batch` prompts of `prompt` ids, their tokens spread evenly over `experts`
+/// distinct experts of each layer; without the head.
+double prefillUs(DeviceOp device, const Target &target, uint32_t batch,
+                 uint32_t prompt, uint32_t experts);
+
+} // namespace grok::plan

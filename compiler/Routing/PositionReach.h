@@ -1,0 +1,41 @@
+// Which experts a row can choose where: every id of the vocabulary at every
+// position, not a sample of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/bundle/ModelConfig.h"
+
+namespace grok {
+
+/// Low hash bits that decide expert and group. With a power of two of groups,
+/// bits above those of the group and of the masked index change nothing;
+/// otherwise the remainder depends on all of them.
+uint32_t decidingBits(const HashRouting &hash);
+
+/// The experts that some id leads to at a position. Positions whose part of the
+/// hash is alike are one class and share an answer.
+class PositionReach {
+public:
+  /// `model` has hash routing.
+  explicit PositionReach(const ModelConfig &model);
+  /// Ascending.
+  const std::vector<uint32_t> &at(uint32_t position);
+  /// Of all positions before `positions`, ascending.
+  std::vector<uint32_t> before(uint32_t positions);
+
+private:
+  /// The part of the hash that the position adds, and its offset of the index.
+  using Class = std::pair<uint32_t, uint32_t>;
+
+  const HashRouting hash_;
+  const uint32_t numExperts_;
+  uint32_t mask_ = 0;              // of the bits of the hash that decide
+  std::vector<uint32_t> residues_; // what ids add to the hash, distinct
+  std::map<Class, std::vector<uint32_t>> known_;
+};
+
+} // namespace grok

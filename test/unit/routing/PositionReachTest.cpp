@@ -1,0 +1,65 @@
+// What can be chosen at each position, held against all ids one by one.
+#include "compiler/Routing/PositionReach.h"
+
+#include <algorithm>
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace grok {
+namespace {
+
+ModelConfig modelOf(uint32_t vocab, const HashRouting &hash) {
+  ModelConfig model;
+  model.vocabSize = vocab;
+  model.hash = hash;
+  model.numExperts = hash.numGroups * hash.expertsPerGroup;
+  model.expertsPerToken = 1;
+  return model;
+}
+
+std::vector<uint32_t> oneByOne(const ModelConfig &model, uint32_t first,
+                               uint32_t end) {
+  std::set<uint32_t> experts;
+  for (uint32_t p = first; p != end; ++p)
+    for (uint32_t id = 0; id != model.vocabSize; ++id)
+      experts.insert(model.hash->expertOf(model.hash->hash(id, p), p));
+  return {experts.begin(), experts.end()};
+}
+
+struct Named {
+  const char *name;
+  uint32_t vocab;
+  HashRouting hash;
+};
+
+class PositionReachTest : public testing::TestWithParam<Named> {};
+
+TEST_P(PositionReachTest, EveryPosition) {
+  const ModelConfig model = modelOf(GetParam().vocab, GetParam().hash);
+  PositionReach reach(model);
+  for (uint32_t p = 0; p != 200; ++p)
+    ASSERT_EQ(reach.at(p), oneByOne(model, p, p + 1)) << "position " << p;
+  EXPECT_EQ(reach.before(50), oneByOne(model, 0, 50));
+}
+
+// groups, experts of a group, multipliers of id and position, hash bits, shift,
+// mask, mask of the position's offset
+INSTANTIATE_TEST_SUITE_P(
+    Hashes, PositionReachTest,
+    testing::Values(
+        Named{"reference", 512, {4, 8, 2654435761, 123456789, 6, 4, 7, 0}},
+        Named{"offset", 512, {4, 8, 2654435761, 123456789, 6, 4, 7, 7}},
+        Named{"few ids", 5, {4, 8, 2654435761, 123456789, 6, 4, 7, 0}},
+        Named{"even multiplier", 512, {4, 8, 40, 3, 6, 1, 7, 0}},
+        Named{"position alone", 64, {4, 8, 0, 7, 5, 2, 7, 0}},
+        Named{"offset that carries", 3, {2, 8, 1, 2, 8, 1, 6, 3}},
+        Named{"all bits", 40, {3, 4, 2654435761, 99, 32, 20, 3, 0}}),
+    [](const auto &info) {
+      std::string name = info.param.name;
+      std::replace(name.begin(), name.end(), ' ', '_');
+      return name;
+    });
+
+} // namespace
+} // namespace grok
