@@ -1,6 +1,9 @@
 #include "tools/cli/Signals.h"
 
+#include <cerrno>
 #include <csignal>
+#include <iterator>
+#include <sys/eventfd.h>
 
 #include "runtime/bundle/Temporaries.h"
 
@@ -12,6 +15,18 @@ void removeAndDie(int number) {
   removeTemporaries();
   std::signal(number, SIG_DFL);
   std::raise(number); // comes when the handler returns
+}
+
+constexpr int kStopSignals[] = {SIGINT, SIGTERM};
+int stopDescriptor = -1;
+struct sigaction beforeStop[std::size(kStopSignals)];
+
+void requestStop(int) {
+  const int error = errno; // of whom it interrupts
+  for (size_t i = 0; i != std::size(kStopSignals); ++i)
+    ::sigaction(kStopSignals[i], &beforeStop[i], nullptr);
+  ::eventfd_write(stopDescriptor, 1);
+  errno = error;
 }
 
 } // namespace
@@ -27,6 +42,20 @@ void removeTemporariesOnSignals() {
     ::sigfillset(&action.sa_mask);
     ::sigaction(number, &action, nullptr);
   }
+}
+
+int stopOnSignals() {
+  stopDescriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (stopDescriptor < 0)
+    return -1;
+  struct sigaction action = {};
+  action.sa_handler = requestStop;
+  ::sigfillset(&action.sa_mask);
+  for (size_t i = 0; i != std::size(kStopSignals); ++i)
+    ::sigaction(kStopSignals[i], nullptr, &beforeStop[i]);
+  for (int number : kStopSignals)
+    ::sigaction(number, &action, nullptr);
+  return stopDescriptor;
 }
 
 } // namespace grok

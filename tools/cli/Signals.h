@@ -7,4 +7,9 @@ namespace grok {
 /// ignored stay so.
 void removeTemporariesOnSignals();
 
+/// From now on SIGINT or SIGTERM makes the descriptor that this returns
+/// readable; the second one does what it did before. -1 if the system has no
+/// descriptor left.
+int stopOnSignals();
+
 } // namespace grok
