@@ -53,8 +53,9 @@ int stopOnSignals() {
   ::sigfillset(&action.sa_mask);
   for (size_t i = 0; i != std::size(kStopSignals); ++i)
     ::sigaction(kStopSignals[i], nullptr, &beforeStop[i]);
-  for (int number : kStopSignals)
-    ::sigaction(number, &action, nullptr);
+  for (size_t i = 0; i != std::size(kStopSignals); ++i)
+    if (beforeStop[i].sa_handler != SIG_IGN)
+      ::sigaction(kStopSignals[i], &action, nullptr);
   return stopDescriptor;
 }
 

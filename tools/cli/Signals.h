@@ -8,8 +8,8 @@ namespace grok {
 void removeTemporariesOnSignals();
 
 /// From now on SIGINT or SIGTERM makes the descriptor that this returns
-/// readable; the second one does what it did before. -1 if the system has no
-/// descriptor left.
+/// readable; the second one does what it did before. Those that are ignored
+/// stay so. -1 if the system has no descriptor left.
 int stopOnSignals();
 
 } // namespace grok

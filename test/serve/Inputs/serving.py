@@ -19,7 +19,11 @@ class Server:
         self.process = None
 
     def start(self):
-        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
+        # Whoever runs the tests may ignore it, and so would the server.
+        def heed():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
         line = self.process.stderr.readline()  # it listens when it says so
         assert line.startswith("serving "), line + self.process.stderr.read()
 
