@@ -39,6 +39,23 @@ absl::StatusOr<std::vector<int32_t>> textStopIds(const ModelConfig &model,
   return ids;
 }
 
+/// Without a tokenizer, the model takes ids only.
+absl::StatusOr<serve::Model>
+modelOf(const ModelConfig &config,
+        const absl::StatusOr<std::unique_ptr<Tokenizer>> &tokenizer) {
+  serve::Model model{config, nullptr, {}, {}};
+  if (!tokenizer.ok()) {
+    model.noTokenizer = std::string(tokenizer.status().message());
+    return model;
+  }
+  absl::StatusOr<std::vector<int32_t>> stop = textStopIds(config, **tokenizer);
+  if (!stop.ok())
+    return stop.status();
+  model.tokenizer = tokenizer->get();
+  model.textStopIds = *std::move(stop);
+  return model;
+}
+
 absl::Status serveCommand(const Arguments &args) {
   absl::StatusOr<mode_t> mode = parsePermissions(args.permissions);
   if (!mode.ok())
@@ -46,32 +63,25 @@ absl::Status serveCommand(const Arguments &args) {
   absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
   if (!session.ok())
     return session.status();
-  const ModelConfig &config = session->bundle->model();
-  serve::Model model{config, nullptr, {}, {}};
   absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
       Tokenizer::open(*session->bundle);
-  if (tokenizer.ok()) {
-    absl::StatusOr<std::vector<int32_t>> stop =
-        textStopIds(config, **tokenizer);
-    if (!stop.ok())
-      return stop.status();
-    model.tokenizer = tokenizer->get();
-    model.textStopIds = *std::move(stop);
-  } else {
-    model.noTokenizer = std::string(tokenizer.status().message());
-  }
+  absl::StatusOr<serve::Model> model =
+      modelOf(session->bundle->model(), tokenizer);
+  if (!model.ok())
+    return model.status();
   serve::Outbox outbox;
   const int stop = stopOnSignals();
   if (outbox.descriptor() < 0 || stop < 0)
     return absl::ResourceExhaustedError(
         "found no free file descriptor, expected two; raise the limit");
-  service::Service service(*session->executor, config, args.queue);
+  service::Service service(*session->executor, session->bundle->model(),
+                           args.queue);
   serve::SocketFile socket;
   if (absl::Status s = socket.open(args.socket, *mode); !s.ok())
     return s;
   std::fprintf(stderr, "serving %s at %s on %s\n", args.bundle.c_str(),
                args.socket.c_str(), session->executor->deviceName().c_str());
-  return serve::Server(socket, service, outbox, model).run(stop);
+  return serve::Server(socket, service, outbox, *model).run(stop);
 }
 
 } // namespace

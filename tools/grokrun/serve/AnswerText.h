@@ -16,6 +16,7 @@ class AnswerText {
 public:
   /// `tokenizer` must outlive it.
   AnswerText(const grokrun::Tokenizer &tokenizer, std::vector<int32_t> prompt);
+  AnswerText(const AnswerText &) = delete;
 
   /// What the ids add to the text, but for what may still become another
   /// character.
