@@ -20,6 +20,11 @@ struct RowRequest {
   std::vector<int32_t> ids; // every known id of the row, from position 0
   uint32_t start = 0;       // < ids.size()
   uint32_t maxNew = 0;      // ids to generate at most
+  /// Known ids from this position on go through the decode kernel, as all do in
+  /// a bundle without prefill. The CPU computes every position alike.
+  uint32_t decodeFrom = ~0u;
+  /// The row takes no part: it has no ids, and its KV cache stays as it is.
+  bool idle = false;
 };
 
 struct BatchRequest {
@@ -27,9 +32,6 @@ struct BatchRequest {
   /// Known ids that a prefill pass takes at most; 0: as many as it was compiled
   /// for. No bit of a result depends on it.
   uint32_t prefillTokens = 0;
-  /// Known ids from this position on go through the decode kernel, as all do in
-  /// a bundle without prefill. The CPU computes every position alike.
-  uint32_t decodeFrom = ~0u;
   int64_t eosId = -1;    // stop after it; -1: never
   float temperature = 0; // 0: greedy
   uint64_t seed = 0;
@@ -109,6 +111,9 @@ public:
   trace(const BenchRequest &request) = 0;
   virtual uint32_t maxBatch() const = 0;
   virtual uint32_t maxSeq() const = 0;
+  /// Known ids of a row that are computed together, in little more than the
+  /// time of one.
+  virtual uint32_t knownIdsPerStep() const = 0;
   virtual std::string deviceName() const = 0;
   /// The CPU keeps KV entries in float32, whatever the plan says.
   virtual bool onCpu() const = 0;

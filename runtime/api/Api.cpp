@@ -1,17 +1,23 @@
 // The C API over the executors.
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/api/Device.h"
+#include "runtime/api/Job.h"
 #include "runtime/include/grokrt.h"
 
 struct grok_model {
   std::shared_ptr<grok::Bundle> bundle;
   std::unique_ptr<grok::Executor> executor;
+  std::unique_ptr<grok::service::Service> service; // after what it uses
   std::string device;
 };
 
@@ -84,9 +90,13 @@ grok_status load(const char *path, const grok_load_options &options,
                          {options.max_seq, options.kv_bytes});
   if (!executor.ok())
     return fail(executor.status());
+  constexpr uint32_t kDefaultQueue = 64;
+  auto service = std::make_unique<grok::service::Service>(
+      **executor, (*bundle)->model(),
+      options.queue ? options.queue : kDefaultQueue);
   std::string device = (*executor)->deviceName();
   *out = new grok_model{std::move(*bundle), std::move(*executor),
-                        std::move(device)};
+                        std::move(service), std::move(device)};
   return GROK_OK;
 }
 
@@ -102,6 +112,10 @@ grok_status checkRows(const grok_request &request) {
   return GROK_OK;
 }
 
+int64_t endId(const grok_model &model, int64_t asked) {
+  return asked == GROK_EOS_MODEL ? model.bundle->model().eosId : asked;
+}
+
 BatchRequest toBatch(const grok_model &model, const grok_request &request) {
   BatchRequest batch;
   for (uint32_t i = 0; i != request.row_count; ++i) {
@@ -109,8 +123,7 @@ BatchRequest toBatch(const grok_model &model, const grok_request &request) {
     batch.rows.push_back(
         {{row.ids, row.ids + row.id_count}, row.start, row.max_new});
   }
-  batch.eosId = request.eos_id == GROK_EOS_MODEL ? model.bundle->model().eosId
-                                                 : request.eos_id;
+  batch.eosId = endId(model, request.eos_id);
   batch.temperature = request.temperature;
   batch.seed = request.seed;
   if (request.on_logits)
@@ -127,10 +140,13 @@ BatchRequest toBatch(const grok_model &model, const grok_request &request) {
 grok_status generate(grok_model &model, grok_request &request) {
   if (grok_status status = checkRows(request); status != GROK_OK)
     return status;
-  absl::StatusOr<BatchResult> result =
-      model.executor->run(toBatch(model, request));
-  if (!result.ok())
-    return fail(result.status());
+  absl::StatusOr<BatchResult> result;
+  absl::Status ran = model.service->runAlone([&] {
+    result = model.executor->run(toBatch(model, request));
+    return result.status();
+  });
+  if (!ran.ok())
+    return fail(ran);
   for (uint32_t i = 0; i != request.row_count; ++i) {
     const std::vector<int32_t> &ids = result->newIds[i];
     std::copy(ids.begin(), ids.end(), request.rows[i].new_ids);
@@ -138,6 +154,97 @@ grok_status generate(grok_model &model, grok_request &request) {
   }
   request.seconds = result->seconds;
   return GROK_OK;
+}
+
+absl::StatusOr<std::optional<grok::service::Clock::time_point>>
+deadlineAfter(double seconds) {
+  using grok::service::Clock;
+  constexpr double kMost = 1e9; // 31 years
+  if (!(seconds >= 0))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "deadline_seconds: found ", seconds, ", expected 0 or more"));
+  if (seconds == 0)
+    return std::nullopt;
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(
+             std::chrono::duration<double>(std::min(seconds, kMost)));
+}
+
+grok_status submit(grok_model &model, const grok_job_options &options,
+                   grok_job **out) {
+  if (!options.ids && options.id_count)
+    return missing("ids");
+  const int64_t end = endId(model, options.eos_id);
+  if (end < -1 || end >= int64_t(model.bundle->model().vocabSize))
+    return fail(GROK_INVALID_ARGUMENT,
+                absl::StrCat("eos_id: found ", end,
+                             ", expected an id, GROK_EOS_NONE or "
+                             "GROK_EOS_MODEL"));
+  auto deadline = deadlineAfter(options.deadline_seconds);
+  if (!deadline.ok())
+    return fail(deadline.status());
+  auto job = std::make_unique<grok_job>();
+  job->service = model.service.get();
+  job->state = std::make_shared<grok::JobState>(job.get(), options);
+  grok::service::Request request;
+  request.ids.assign(options.ids, options.ids + options.id_count);
+  request.maxNew = options.max_new;
+  if (end >= 0)
+    request.stopIds = {int32_t(end)};
+  request.temperature = options.temperature;
+  request.seed = options.seed;
+  request.deadline = *deadline;
+  if (options.on_ids)
+    request.onIds = [state = job->state](std::span<const int32_t> ids) {
+      state->ids(ids);
+    };
+  request.onAnswer = [state = job->state](grok::service::Answer answer) {
+    state->answer(std::move(answer));
+  };
+  // A callback may free the job before submit returns.
+  *out = job.get();
+  absl::Status status = model.service->submit(std::move(request), job->number);
+  if (status.ok()) {
+    (void)job.release();
+    return GROK_OK;
+  }
+  *out = nullptr;
+  return fail(status);
+}
+
+grok_status wait(const grok_job &job, double seconds, int *done) {
+  if (std::isnan(seconds))
+    return fail(GROK_INVALID_ARGUMENT, "seconds: found NaN, expected a number");
+  if (!job.state->done() && job.service->onServiceThread())
+    return fail(GROK_FAILED_PRECONDITION,
+                "found a callback that waits for a job, expected the wait in "
+                "another thread");
+  std::optional<grok::service::Clock::time_point> until;
+  if (seconds == 0)
+    until = grok::service::Clock::now();
+  else if (seconds > 0)
+    until = **deadlineAfter(seconds);
+  const bool ended = job.state->wait(until);
+  if (done)
+    *done = ended;
+  return GROK_OK;
+}
+
+grok_status outcome(const grok_job &job, grok_job_result &result) {
+  const grok::service::Answer *answer = job.state->outcome();
+  if (!answer)
+    return fail(GROK_FAILED_PRECONDITION,
+                "found a job in flight, expected one that has ended; wait for "
+                "it");
+  result = {answer->ids.data(), uint32_t(answer->ids.size()),
+            answer->times.started, answer->times.firstId,
+            answer->times.answered};
+  return answer->status.ok() ? GROK_OK : fail(answer->status);
+}
+
+void cancelJob(const grok_job &job) {
+  if (!job.state->done())
+    job.service->cancel(job.number);
 }
 
 } // namespace
@@ -212,4 +319,52 @@ grok_status grok_generate(grok_model *model, grok_request *request) {
       return missing(model ? "request" : "model");
     return generate(*model, *request);
   });
+}
+
+grok_status grok_submit(grok_model *model, const grok_job_options *options,
+                        grok_job **job) {
+  return guarded([&] {
+    if (!job)
+      return missing("job");
+    *job = nullptr;
+    if (!model || !options)
+      return missing(model ? "options" : "model");
+    return submit(*model, *options, job);
+  });
+}
+
+int grok_job_done(const grok_job *job) { return job && job->state->done(); }
+
+grok_status grok_job_wait(grok_job *job, double seconds, int *done) {
+  return guarded([&] {
+    if (done)
+      *done = 0;
+    return job ? wait(*job, seconds, done) : missing("job");
+  });
+}
+
+grok_status grok_job_cancel(grok_job *job) {
+  return guarded([&] {
+    if (!job)
+      return missing("job");
+    cancelJob(*job);
+    return GROK_OK;
+  });
+}
+
+grok_status grok_job_outcome(const grok_job *job, grok_job_result *result) {
+  return guarded([&] {
+    if (!job || !result)
+      return missing(job ? "result" : "job");
+    *result = {};
+    return outcome(*job, *result);
+  });
+}
+
+void grok_job_free(grok_job *job) {
+  if (!job)
+    return;
+  cancelJob(*job);
+  job->state->abandon();
+  delete job;
 }

@@ -10,6 +10,11 @@ namespace {
 
 absl::Status validateRow(const RowRequest &row, size_t index,
                          const ModelConfig &model, uint32_t maxSeq) {
+  if (row.idle)
+    return row.ids.empty() && row.start == 0 && row.maxNew == 0
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(absl::StrFormat(
+                     "row %d: found ids in an idle row, expected none", index));
   if (row.ids.empty())
     return absl::InvalidArgumentError(
         absl::StrFormat("row %d: found no ids, expected at least one", index));

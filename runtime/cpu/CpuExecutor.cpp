@@ -63,6 +63,7 @@ public:
   bool onCpu() const override { return true; }
   uint32_t maxBatch() const override { return maxBatch_; }
   uint32_t maxSeq() const override { return limits_.maxSeq; }
+  uint32_t knownIdsPerStep() const override { return kMaxColumns; }
   std::string deviceName() const override {
     return absl::StrFormat("cpu (%d threads, %s)", forward_->threads(),
                            forward_->kernels().name);
@@ -93,7 +94,7 @@ void CpuExecutor::start(const BatchRequest &request) {
     const RowRequest &row = request.rows[i];
     std::copy(row.ids.begin(), row.ids.end(), ids_[i].begin());
     rows_[i] = {row.start, uint32_t(row.ids.size()),
-                uint32_t(row.ids.size()) + row.maxNew, false};
+                uint32_t(row.ids.size()) + row.maxNew, row.idle};
   }
 }
 

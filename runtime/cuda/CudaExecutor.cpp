@@ -402,8 +402,9 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
     const std::vector<int32_t> &ids = request.rows[b].ids;
     DevicePtr to = arena_.address() + region("ids") +
                    uint64_t(b) * (plan_.maxSeq + 1) * sizeof(int32_t);
-    GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, to, ids.data(),
-                              ids.size() * sizeof(int32_t));
+    if (!request.rows[b].idle)
+      GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, to, ids.data(),
+                                ids.size() * sizeof(int32_t));
   }
   BatchResult result;
   result.newIds.resize(request.rows.size());
@@ -455,7 +456,7 @@ absl::Status CudaExecutor::prefill(const BatchRequest &request,
   while (true) {
     tokens.clear();
     for (uint32_t b = 0; b < rows.size(); ++b) {
-      uint32_t end = std::min(rows[b].known, request.decodeFrom),
+      uint32_t end = std::min(rows[b].known, request.rows[b].decodeFrom),
                left = end > rows[b].next ? end - rows[b].next : 0,
                count = std::min(left, most - uint32_t(tokens.size()));
       for (uint32_t i = 0; i != count; ++i)

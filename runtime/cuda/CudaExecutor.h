@@ -2,6 +2,7 @@
 // memory taken at creation.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -32,6 +33,9 @@ public:
   trace(const BenchRequest &request) override;
   uint32_t maxBatch() const override { return plan_.maxBatch; }
   uint32_t maxSeq() const override { return limits_.maxSeq; }
+  uint32_t knownIdsPerStep() const override {
+    return std::max(plan_.prefill.tokens, 1u);
+  }
   std::string deviceName() const override { return name_; }
   bool onCpu() const override { return false; }
   uint64_t memoryBytes() const override { return memoryBytes_; }

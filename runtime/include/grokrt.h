@@ -2,8 +2,12 @@
  * or on the CPU.
  *
  * Everything is loaded and all memory taken by grok_model_load; a request takes
- * none of the device's afterwards. A model serves one request at a time: calls
- * with the same model must not overlap. Different models are independent.
+ * none of the device's afterwards. Different models are independent.
+ *
+ * There are two ways to ask. grok_generate computes a batch that the caller put
+ * together, and returns when it is done; such calls with the same model must
+ * not overlap. grok_submit takes one sequence from any thread and returns at
+ * once; the library computes those that wait together.
  *
  * Every function that can fail returns a grok_status. When it isn't GROK_OK,
  * grok_status_message() has the reason, in words, until the same thread's next
@@ -27,9 +31,9 @@ typedef enum grok_status {
   GROK_RESOURCE_EXHAUSTED = 4,  /* not enough memory */
   GROK_UNAVAILABLE = 5,         /* no driver, no device, or a wrong one */
   GROK_UNIMPLEMENTED = 6,       /* this device cannot do what was asked */
-  GROK_CANCELLED = 7,           /* a callback asked to stop */
-  GROK_DEADLINE_EXCEEDED = 8,   /* the watchdog ended a stuck kernel */
-  GROK_INTERNAL = 70            /* a fault of this library */
+  GROK_CANCELLED = 7,         /* a callback or grok_job_cancel asked to stop */
+  GROK_DEADLINE_EXCEEDED = 8, /* a request's deadline passed */
+  GROK_INTERNAL = 70          /* a fault of this library */
 } grok_status;
 
 /* A short name, "invalid argument" and the like. Never NULL. */
@@ -51,6 +55,8 @@ typedef struct grok_load_options {
    * kv_bytes is a multiple of 200 MiB. */
   uint32_t max_seq;
   uint64_t kv_bytes;
+  /* Submitted requests that may wait while the batch is full; 0: 64. */
+  uint32_t queue;
 } grok_load_options;
 
 /* Loads a bundle; `options` may be NULL. On success *model is to be freed with
@@ -59,7 +65,10 @@ grok_status grok_model_load(const char *bundle,
                             const grok_load_options *options,
                             grok_model **model);
 
-/* Frees everything that the model holds; NULL is allowed. */
+/* Frees everything that the model holds; NULL is allowed. Submitted requests
+ * that are still in flight end first, with GROK_CANCELLED and their callbacks;
+ * their jobs stay valid until they are freed themselves. No other call with the
+ * model or with a job of it may overlap; not to be called from a callback. */
 void grok_model_free(grok_model *model);
 
 typedef struct grok_model_info {
@@ -109,8 +118,81 @@ typedef struct grok_request {
 
 /* Computes every row's known ids and generates new ones. The same request gives
  * the same ids and logits, in whatever row and batch. On failure the rows'
- * outputs are unspecified and new requests must begin at start 0. */
+ * outputs are unspecified and new requests must begin at start 0.
+ * GROK_FAILED_PRECONDITION while submitted requests are in flight. They use the
+ * same KV cache, so that after them a row must begin at start 0. */
 grok_status grok_generate(grok_model *model, grok_request *request);
+
+/* ---- Requests that run beside the caller ----
+ *
+ * Requests wait in a queue and run in the rows of the model's batch, first come
+ * first served. They advance in turns of a few positions; between two turns
+ * rows change hands, and deadlines and cancellations are noticed. The ids of a
+ * request are those that grok_generate gives, whatever runs beside it. */
+
+/* A submitted request. */
+typedef struct grok_job grok_job;
+
+/* Called with the next ids of a request, one or more. */
+typedef void (*grok_ids_fn)(void *user, const int32_t *ids, uint32_t count);
+/* Called once, when the request has ended and grok_job_outcome has its result.
+ */
+typedef void (*grok_done_fn)(void *user, grok_job *job);
+
+/* Callbacks come from a thread of the library, perhaps before grok_submit
+ * returns, and hold up every request of the model: they should be short. They
+ * may submit, cancel, and free jobs; they must not wait for one. */
+typedef struct grok_job_options {
+  const int32_t *ids; /* the prompt; copied */
+  uint32_t id_count;  /* at least 1 */
+  uint32_t max_new;   /* ids to generate at most */
+  int64_t eos_id;     /* as in grok_request */
+  float temperature;  /* as in grok_request. Jobs that sample alike (all greedy
+                         ones do) are computed together, others in turn */
+  uint64_t seed;
+  double deadline_seconds; /* from now; 0: none. A request that isn't done by
+                              then ends with GROK_DEADLINE_EXCEEDED */
+  grok_ids_fn on_ids;      /* NULL: none. With it, turns are one id long */
+  grok_done_fn on_done;    /* NULL: none */
+  void *user;              /* passed to both */
+} grok_job_options;
+
+/* Submits a request. GROK_RESOURCE_EXHAUSTED at once if the queue is full. On
+ * success *job is to be freed with grok_job_free; otherwise it is NULL and no
+ * callback comes. Any thread may call it. */
+grok_status grok_submit(grok_model *model, const grok_job_options *options,
+                        grok_job **job);
+
+/* 1 if the request has ended, else 0. Never waits. */
+int grok_job_done(const grok_job *job);
+
+/* Waits until the request has ended, `seconds` at most; negative: as long as it
+ * takes. *done (may be NULL) is 1 if it has ended, 0 if the time is over. */
+grok_status grok_job_wait(grok_job *job, double seconds, int *done);
+
+/* Asks the request to end with GROK_CANCELLED, which takes a turn at most.
+ * Nothing happens if it has ended. */
+grok_status grok_job_cancel(grok_job *job);
+
+typedef struct grok_job_result {
+  const int32_t *ids; /* new ids, the end id included; also what there was
+                         of a request that failed. Valid as long as the
+                         job */
+  uint32_t count;
+  double started_seconds; /* from the submission until it got a row; 0: never */
+  double first_id_seconds; /* until its first id was there; 0: never */
+  double total_seconds;    /* until it ended */
+} grok_job_result;
+
+/* What became of the request: GROK_OK, GROK_CANCELLED, GROK_DEADLINE_EXCEEDED,
+ * or why the device failed; *result is filled in then. GROK_FAILED_PRECONDITION
+ * if it has not ended. */
+grok_status grok_job_outcome(const grok_job *job, grok_job_result *result);
+
+/* Frees a job; NULL is allowed. A request that is in flight is cancelled, and
+ * its end waited for: afterwards no callback of it comes or runs. In one of its
+ * own callbacks, that is the last. */
+void grok_job_free(grok_job *job);
 
 #ifdef __cplusplus
 }

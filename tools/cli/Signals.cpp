@@ -1,6 +1,9 @@
 #include "tools/cli/Signals.h"
 
+#include <cerrno>
 #include <csignal>
+#include <iterator>
+#include <sys/eventfd.h>
 
 #include "runtime/bundle/Temporaries.h"
 
@@ -17,6 +20,18 @@ void removeAndDie(int number) {
 volatile std::sig_atomic_t deferred = 0; // the last signal; 0: none
 
 void defer(int number) { deferred = number; }
+
+constexpr int kStopSignals[] = {SIGINT, SIGTERM};
+int stopDescriptor = -1;
+struct sigaction beforeStop[std::size(kStopSignals)];
+
+void requestStop(int) {
+  const int error = errno; // of whom it interrupts
+  for (size_t i = 0; i != std::size(kStopSignals); ++i)
+    ::sigaction(kStopSignals[i], &beforeStop[i], nullptr);
+  ::eventfd_write(stopDescriptor, 1);
+  errno = error;
+}
 
 } // namespace
 
@@ -53,6 +68,21 @@ void removeTemporariesOnSignals() {
     ::sigfillset(&action.sa_mask);
     ::sigaction(number, &action, nullptr);
   }
+}
+
+int stopOnSignals() {
+  stopDescriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (stopDescriptor < 0)
+    return -1;
+  struct sigaction action = {};
+  action.sa_handler = requestStop;
+  ::sigfillset(&action.sa_mask);
+  for (size_t i = 0; i != std::size(kStopSignals); ++i)
+    ::sigaction(kStopSignals[i], nullptr, &beforeStop[i]);
+  for (size_t i = 0; i != std::size(kStopSignals); ++i)
+    if (beforeStop[i].sa_handler != SIG_IGN)
+      ::sigaction(kStopSignals[i], &action, nullptr);
+  return stopDescriptor;
 }
 
 } // namespace grok

@@ -26,4 +26,9 @@ private:
   std::array<struct sigaction, kSignals.size()> before_;
 };
 
+/// From now on SIGINT or SIGTERM makes the descriptor that this returns
+/// readable; the second one does what it did before. Those that are ignored
+/// stay so. -1 if the system has no descriptor left.
+int stopOnSignals();
+
 } // namespace grok

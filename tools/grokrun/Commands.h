@@ -22,5 +22,7 @@ Action addVerify(CLI::App &app);
 Action addPack(CLI::App &app);
 Action addProbe(CLI::App &app);
 Action addReplay(CLI::App &app);
+Action addServe(CLI::App &app);
+Action addRequest(CLI::App &app);
 
 } // namespace grok::grokrun

@@ -22,7 +22,8 @@ absl::StatusOr<Continuation> continueIds(Executor &executor,
                                          const std::vector<int32_t> &prompt,
                                          const ContinueOptions &options) {
   BatchRequest request;
-  request.rows = {{prompt, 0, options.count}};
+  // What was generated is computed alike, wherever a run ends.
+  request.rows = {{prompt, 0, options.count, uint32_t(prompt.size())}};
   request.eosId = options.stopIds.empty() ? -1 : options.stopIds[0];
   request.temperature = options.temperature;
   request.seed = options.seed;

@@ -22,6 +22,8 @@ int run(int argc, char **argv) {
                              {"logits", addLogits(app)},
                              {"eval", addEval(app)},
                              {"bench", addBench(app)},
+                             {"serve", addServe(app)},
+                             {"request", addRequest(app)},
                              {"verify", addVerify(app)},
                              {"check", addCheck(app)},
                              {"pack", addPack(app)},

@@ -95,7 +95,8 @@ public:
     BatchRequest request;
     request.rows = batch.rows;
     request.prefillTokens = prefillTokens_;
-    request.decodeFrom = decodeFrom_;
+    for (RowRequest &row : request.rows)
+      row.decodeFrom = decodeFrom_;
     size_t first = matrices_.size();
     if (logits_) {
       matrices_.resize(first + batch.rows.size());

@@ -1,0 +1,197 @@
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/JsonReader.h"
+#include "runtime/tokenizer/Utf8.h"
+#include "tools/cli/Numbers.h"
+#include "tools/grokrun/Commands.h"
+#include "tools/grokrun/Ids.h"
+#include "tools/grokrun/serve/SocketFile.h"
+
+namespace grok::grokrun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string socket, prompt, ids;
+  uint32_t count = 64;
+  uint64_t deadlineMs = 0, seed = 0;
+  float temperature = 0;
+  bool ignoreEos = false, json = false, stream = false;
+  bool promptGiven = false, idsGiven = false;
+};
+
+absl::StatusOr<Json> requestOf(const Arguments &args) {
+  if (args.promptGiven == args.idsGiven)
+    return absl::InvalidArgumentError(
+        absl::StrCat("found ", args.idsGiven ? "both" : "none",
+                     " of --prompt and --ids, expected one"));
+  if (args.stream && args.idsGiven && !args.json)
+    return absl::InvalidArgumentError(
+        "--stream: found --ids beside it, expected text to print as it comes, "
+        "or --json");
+  if (replaceInvalid(args.prompt) != args.prompt)
+    return absl::InvalidArgumentError(
+        "--prompt: found bytes that are no UTF-8, expected a text");
+  Json request;
+  if (args.promptGiven) {
+    request["prompt"] = args.prompt;
+  } else {
+    absl::StatusOr<std::vector<int32_t>> ids = readIds(args.ids);
+    if (!ids.ok())
+      return ids.status();
+    request["ids"] = *ids;
+  }
+  request["max_new_tokens"] = args.count;
+  if (args.deadlineMs)
+    request["deadline_ms"] = args.deadlineMs;
+  request["stream"] = args.stream;
+  request["ignore_eos"] = args.ignoreEos;
+  request["temperature"] = args.temperature;
+  request["seed"] = args.seed;
+  return request;
+}
+
+absl::Status send(const serve::Descriptor &socket, const std::string &path,
+                  std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t sent =
+        ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno != EINTR)
+      return systemError(path, "writing", errno);
+    bytes.remove_prefix(size_t(std::max<ssize_t>(sent, 0)));
+  }
+  return absl::OkStatus();
+}
+
+/// The next line, without its end; `rest`: what was read beyond it.
+absl::StatusOr<std::string> receiveLine(const serve::Descriptor &socket,
+                                        const std::string &path,
+                                        std::string &rest) {
+  size_t end;
+  while ((end = rest.find('\n')) == rest.npos) {
+    char bytes[16384];
+    ssize_t got = ::recv(socket.get(), bytes, sizeof bytes, 0);
+    if (got == 0)
+      return absl::UnavailableError(
+          absl::StrCat(path, ": found the end of the connection, expected an "
+                             "answer; the server has gone"));
+    if (got < 0 && errno != EINTR)
+      return systemError(path, "reading", errno);
+    rest.append(bytes, size_t(std::max<ssize_t>(got, 0)));
+  }
+  std::string line = rest.substr(0, end);
+  rest.erase(0, end + 1);
+  return line;
+}
+
+/// Prints what a line of the server says; true if it is the last one. `shown`:
+/// bytes of the answer's text that were printed.
+absl::StatusOr<bool> show(const Arguments &args, const std::string &line,
+                          const std::string &path, size_t &shown) {
+  absl::StatusOr<json::Document> document =
+      json::parse(line, path, {.lines = false});
+  if (!document.ok())
+    return document.status();
+  json::ObjectReader reader(*document, "");
+  std::string event, code, message, text;
+  std::vector<int32_t> ids;
+  reader.string("event", event);
+  if (event == "error") {
+    reader.string("code", code);
+    reader.string("message", message);
+  }
+  if (event != "error" && args.promptGiven)
+    reader.string("text", text);
+  if (const nlohmann::json *given = reader.optional("ids"))
+    ids = given->get<std::vector<int32_t>>();
+  if (!reader.ok())
+    return reader.finish();
+  if (args.json)
+    std::cout << line << "\n";
+  if (event == "error")
+    return absl::FailedPreconditionError(absl::StrCat(code, ": ", message));
+  const bool last = event == "done";
+  if (!args.json && args.idsGiven)
+    std::cout << joinIds(ids) << "\n";
+  // The last line has the whole text, the others what came with their ids.
+  if (last)
+    text.erase(0, shown);
+  shown += text.size();
+  if (!args.json && args.promptGiven)
+    std::cout << text << (last ? "\n" : "");
+  std::cout.flush();
+  return last;
+}
+
+absl::Status requestCommand(const Arguments &args) {
+  absl::StatusOr<Json> request = requestOf(args);
+  if (!request.ok())
+    return request.status();
+  absl::StatusOr<serve::Descriptor> socket = serve::connectTo(args.socket);
+  if (!socket.ok())
+    return socket.status();
+  std::string line =
+      request->dump(-1, ' ', false, Json::error_handler_t::strict) + "\n";
+  if (absl::Status s = send(*socket, args.socket, line); !s.ok())
+    return s;
+  std::string rest;
+  size_t shown = 0;
+  while (true) {
+    absl::StatusOr<std::string> answer =
+        receiveLine(*socket, args.socket, rest);
+    if (!answer.ok())
+      return answer.status();
+    absl::StatusOr<bool> last = show(args, *answer, args.socket, shown);
+    if (!last.ok() || *last)
+      return last.status();
+  }
+}
+
+} // namespace
+
+Action addRequest(CLI::App &app) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App *command =
+      app.add_subcommand("request", "Ask a server that grokrun serve started");
+  command->add_option("--socket", args->socket, "Where the server listens")
+      ->type_name("PATH")
+      ->required();
+  const CLI::Option *prompt =
+      command->add_option("--prompt", args->prompt, "Text to continue")
+          ->type_name("TEXT");
+  const CLI::Option *ids =
+      command
+          ->add_option("--ids", args->ids,
+                       "Token ids to continue: 1,2,3 or a file")
+          ->type_name("IDS");
+  cli::addDecimal(*command, "-n", args->count, "Ids to generate at most")
+      ->type_name("N");
+  cli::addDecimal(*command, "--deadline-ms", args->deadlineMs,
+                  "Milliseconds that the answer may take; 0: any")
+      ->type_name("MS");
+  cli::addReal(*command, "--temperature", args->temperature,
+               "Sample at this temperature; 0: greedy")
+      ->type_name("T");
+  cli::addDecimal(*command, "--seed", args->seed, "Seed of the sampling noise")
+      ->type_name("S");
+  command->add_flag("--ignore-eos", args->ignoreEos,
+                    "Don't stop after an end or separator id");
+  command->add_flag("--stream", args->stream,
+                    "Print text as it comes, character by character");
+  command->add_flag("--json", args->json, "Print the server's lines");
+  return [args, prompt, ids] {
+    args->promptGiven = prompt->count() > 0;
+    args->idsGiven = ids->count() > 0;
+    return requestCommand(*args);
+  };
+}
+
+} // namespace grok::grokrun

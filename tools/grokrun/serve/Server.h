@@ -1,0 +1,86 @@
+// The event loop of grokrun serve: one thread that reads and writes all
+// sockets and never waits for one of them; the service's thread computes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <string>
+
+#include "runtime/service/Service.h"
+#include "tools/grokrun/serve/AnswerText.h"
+#include "tools/grokrun/serve/Connection.h"
+#include "tools/grokrun/serve/Outbox.h"
+#include "tools/grokrun/serve/Protocol.h"
+#include "tools/grokrun/serve/SocketFile.h"
+
+namespace grok::serve {
+
+/// Clients at a time, at most.
+inline constexpr size_t kMostClients = 256;
+
+struct Model {
+  const ModelConfig &config;
+  const grokrun::Tokenizer *tokenizer; // null: ids only
+  std::string noTokenizer;             // why
+  /// After which an answer to a text ends.
+  std::vector<int32_t> textStopIds;
+};
+
+class Server {
+public:
+  /// `outbox` must outlive the service's requests, so it was made before it.
+  Server(SocketFile &socket, service::Service &service, Outbox &outbox,
+         const Model &model)
+      : socket_(socket), service_(service), outbox_(outbox), model_(model) {}
+
+  /// Serves until `stop` is readable, then answers what was accepted. The error
+  /// of the executor, if one ended it.
+  absl::Status run(int stop);
+
+private:
+  using Clock = service::Clock;
+  /// A request without an answer.
+  struct Pending {
+    uint64_t client = 0;
+    nlohmann::json id;
+    uint64_t number = 0; // the service's
+    bool streams = false;
+    std::vector<int32_t> stopIds;
+    std::optional<AnswerText> text; // of a prompt that was a text
+    std::string shown;              // of it so far
+  };
+
+  void poll(int stop);
+  std::vector<pollfd> watched(int stop) const;
+  int timeout() const;
+  void acceptClients();
+  void readFrom(uint64_t client, Connection &connection);
+  void takeLine(uint64_t client, Connection &connection,
+                const Connection::Line &line);
+  absl::Status submit(uint64_t client, ParsedLine parsed);
+  absl::Status promptIds(WireRequest &request) const;
+  void takeEvents();
+  void takeEvent(Event event, Pending &pending);
+  absl::Status addText(Pending &pending, std::span<const int32_t> ids,
+                       bool last, std::string &text) const;
+  void dropClients();
+  void beginStop();
+  bool done() const;
+
+  SocketFile &socket_;
+  service::Service &service_;
+  Outbox &outbox_;
+  const Model &model_;
+  uint64_t last_ = 0; // number given to a client or a request
+  std::map<uint64_t, Connection> clients_;
+  std::map<uint64_t, Pending> pending_;
+  std::optional<Clock::time_point> acceptAgain_; // after a want of descriptors
+  std::optional<Clock::time_point> giveUp_;      // while stopping, once all is
+                                                 // answered: for slow readers
+  bool stopping_ = false;
+  absl::Status failure_;
+};
+
+} // namespace grok::serve
