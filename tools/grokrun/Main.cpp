@@ -2,6 +2,7 @@
 // mistakes, 70 for ours.
 #include <exception>
 
+#include "tools/cli/BusError.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Signals.h"
 #include "tools/grokrun/Commands.h"
@@ -31,6 +32,7 @@ int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   grok::removeTemporariesOnSignals();
+  grok::explainBusErrors();
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {
