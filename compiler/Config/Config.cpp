@@ -67,8 +67,7 @@ private:
     if (!list)
       return;
     if (!list->is_array() || list->size() != 1 || !list->front().is_string())
-      return in_.fail("architectures",
-                      json::shown(*list),
+      return in_.fail("architectures", json::shown(*list),
                       "a list of one class name");
     oneOf(list->front().get<std::string>(),
           {"Grok1ModelForCausalLM", "GrokForCausalLM", "Grok1ForCausalLM"});

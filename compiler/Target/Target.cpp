@@ -86,8 +86,7 @@ private:
                       absl::StrCat("\"", family->arch, "\" for sm ", t_.sm));
     if (t_.sm == 0) {
       if (!t_.ptxVersion.empty())
-        in_.fail("ptx_version", json::shown(t_.ptxVersion),
-                 "\"\" for sm 0");
+        in_.fail("ptx_version", json::shown(t_.ptxVersion), "\"\" for sm 0");
       if (t_.minDriver != 0)
         in_.fail("min_driver", absl::StrCat(t_.minDriver), "0 for sm 0");
       return;

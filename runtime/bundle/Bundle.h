@@ -53,9 +53,10 @@ struct FileRecord {
   std::string sha256; // lower-case hex
 };
 
-/// Version 4 added the manifest's seal. Version 3 added prefill: the option `max_prefill`, the plan's fields and
-/// regions, prefill.ptx. Bundles of versions 2 and 3 are read as those without
-/// what came later. Nothing of version 1 is read.
+/// Version 4 added the manifest's seal. Version 3 added prefill: the option
+/// `max_prefill`, the plan's fields and regions, prefill.ptx. Bundles of
+/// versions 2 and 3 are read as those without what came later. Nothing of
+/// version 1 is read.
 inline constexpr uint32_t kBundleFormatVersion = 4, kOldestFormatVersion = 2,
                           kSealedFormatVersion = 4;
 

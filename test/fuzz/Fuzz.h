@@ -1,5 +1,5 @@
-// What the fuzz targets share: the input as a value, and the rules that hold for
-// every input. A broken rule ends the process, which keeps the input.
+// What the fuzz targets share: the input as a value, and the rules that hold
+// for every input. A broken rule ends the process, which keeps the input.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 #include "absl/status/status.h"
 
-/// One file for each target, FooFuzz.cpp, has this function; libFuzzer the main.
+/// One file for each target, FooFuzz.cpp, has this function; libFuzzer the
+/// main.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace grok::fuzz {

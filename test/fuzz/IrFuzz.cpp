@@ -26,7 +26,8 @@ std::string textOf(mlir::ModuleOp module) {
 } // namespace
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  // A context keeps every type and attribute that it has seen, so it is renewed.
+  // A context keeps every type and attribute that it has seen, so it is
+  // renewed.
   constexpr unsigned kInputsOfContext = 1000;
   static std::unique_ptr<mlir::MLIRContext> context;
   static unsigned inputs = 0;
@@ -43,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   std::string printed = textOf(*module);
   auto again = mlir::parseSourceString<mlir::ModuleOp>(printed, context.get());
-  require(again && textOf(*again) == printed, "a module survives being printed");
+  require(again && textOf(*again) == printed,
+          "a module survives being printed");
   return 0;
 }

@@ -53,7 +53,7 @@ private:
   /// What both records of an entry have, from the version on.
   static void head(std::string &out, uint64_t bytes, uint64_t nameBytes) {
     zeros(out, 10); // version, flags, method, time
-    put(out, 0, 4);             // CRC, which is not read
+    put(out, 0, 4); // CRC, which is not read
     put(out, bytes, 4);
     put(out, bytes, 4);
     put(out, nameBytes, 2);

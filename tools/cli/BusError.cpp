@@ -9,7 +9,8 @@
 namespace grok {
 namespace {
 
-/// What a handler may not call is left alone: nothing is allocated or formatted.
+/// What a handler may not call is left alone: nothing is allocated or
+/// formatted.
 void explain(int) {
   constexpr std::string_view kMessage =
       "error: a file became shorter, or could not be read, while it was in use "

@@ -20,7 +20,6 @@ import bundles
 import mutations
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
-REFUSED, HARMLESS = "refused", "harmless"
 
 
 class Broken(Exception):
@@ -48,7 +47,7 @@ def tokens(o, bundle, prompt):
 
 
 def examine(o, originals, right, scratch, number):
-    """(kind, what became of it) of one mutated bundle."""
+    """Of one mutated bundle: how it was made, what became of it, and what rule that breaks."""
     place = os.path.join(scratch, f"{number}.grok")
     made = mutations.make(f"{o.seed}:{number}", originals, place, o.resealed)
     try:
@@ -57,11 +56,11 @@ def examine(o, originals, right, scratch, number):
         if passed and not o.resealed and found is not None and found != right[made.original.path]:
             raise Broken(f"verify passed it, and it gives {found}, expected {right[made.original.path]}")
     except Broken as broken:
-        return made, f"{place}: {made}: {broken}"
+        return made, "broken", f"{place}: {made.kind} of {made.original.path}: {made.what}: {broken}"
     bundles.remove(place)
     if o.resealed:
-        return made, REFUSED if found is None else "runs"
-    return made, HARMLESS if passed and found is not None else REFUSED
+        return made, "refused" if found is None else "runs", None
+    return made, "harmless" if passed and found is not None else "refused", None
 
 
 def parse():
@@ -89,11 +88,9 @@ def main():
     outcomes, broken = collections.Counter(), []
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         numbers = range(o.first, o.first + o.count)
-        for made, outcome in pool.map(lambda n: examine(o, originals, right, scratch, n), numbers):
-            if ":" in outcome:
-                broken.append(outcome)
-                outcome = "broken"
+        for made, outcome, rule in pool.map(lambda n: examine(o, originals, right, scratch, n), numbers):
             outcomes[made.kind, outcome] += 1
+            broken += [rule] if rule else []
     columns = sorted({outcome for _, outcome in outcomes})
     print(f"{'mutation':24}" + "".join(f"{c:>10}" for c in columns))
     for kind in sorted({kind for kind, _ in outcomes}):

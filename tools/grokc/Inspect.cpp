@@ -20,7 +20,10 @@ absl::Status inspectCommand(const Arguments &args) {
   absl::StatusOr<nlohmann::json> report = inspectJson(**bundle);
   if (!report.ok())
     return report.status();
-  std::cout << (args.json ? report->dump(2) + "\n" : inspectText(*report));
+  // A path need not be UTF-8.
+  using Handler = nlohmann::json::error_handler_t;
+  std::cout << (args.json ? report->dump(2, ' ', false, Handler::replace) + "\n"
+                          : inspectText(*report));
   return absl::OkStatus();
 }
 

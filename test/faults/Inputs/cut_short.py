@@ -1,6 +1,6 @@
-"""Cuts a file off while a command reads it, once the command has written its first output or file: FILE WAIT COMMAND...
+"""Cuts a file off while a command reads it: FILE WAIT COMMAND...
 
-WAIT is `output`, or a pattern of files of which one must be there.
+WAIT is `mapped`, when the command has the file in its memory, or a pattern of files of which one must be there.
 """
 import glob
 import os
@@ -11,11 +11,17 @@ import time
 
 file, wait, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-if wait == "output":
-    os.read(process.stdout.fileno(), 1)
-else:
-    while process.poll() is None and not glob.glob(wait):
-        time.sleep(0.001)
+
+
+def arrived():
+    if wait != "mapped":
+        return glob.glob(wait)
+    with open(f"/proc/{process.pid}/maps") as maps:
+        return os.path.realpath(file) in maps.read()
+
+
+while process.poll() is None and not arrived():
+    time.sleep(0.0005)
 process.send_signal(signal.SIGSTOP)
 os.truncate(file, 0)
 process.send_signal(signal.SIGCONT)

@@ -9,7 +9,8 @@ import sys
 import tools
 
 source, grokc, grokrun, folder = sys.argv[1:]
-PAGE = 4096
+PAGE, SIZES = 4096, 12
+NUMBERS = " are available on the disk"
 disk = f"{folder}/disk"
 os.mkdir(disk)
 model = tools.checkpoint(source, f"{folder}/model", "--layout", "safetensors", "--vocabulary", "8")
@@ -37,8 +38,8 @@ outputs = {
 reasons = set()
 for what, (name, *command) in outputs.items():
     refused = 0
-    step = max(PAGE, whole // 24 // PAGE * PAGE)
-    for size in range(PAGE, 2 * whole, step):
+    step = max(PAGE, whole // SIZES // PAGE * PAGE)
+    for size in range(PAGE, 2 * whole + step, step):
         status, last, left = mounted(size, *command)
         if status == 0:
             if left != [name]:
@@ -47,9 +48,9 @@ for what, (name, *command) in outputs.items():
         refused += 1
         if left:
             sys.exit(f"{what} on {size} bytes: left {left}: {last}")
-        if "No space left on device; free some space or choose another place" not in last and " free" not in last:
+        if "No space left on device; free some space or choose another place" not in last and NUMBERS not in last:
             sys.exit(f"{what} on {size} bytes: {last}")
-        reasons.add("space was looked for first" if " free" in last else "a write failed")
+        reasons.add("space was looked for first" if NUMBERS in last else "a write failed")
     else:
         sys.exit(f"{what}: never enough")
     print(what, "refused", refused > 0, "then written")

@@ -21,6 +21,7 @@ for name in [os.fsencode(n) for n in NAMES] + [b"\xff\xfe is no UTF-8"]:
     tools.ok(grokrun, "verify", bundle)
     tools.ok(grokrun, "generate", bundle, "--device", "cpu", "--ids", "1", "-n", "1")
     tools.ok(grokc, "inspect", bundle)
+    tools.ok(grokc, "inspect", "--json", bundle)
     tools.ok(grokc, "retarget", bundle, "--target", "cpu", "-o", place + b"/" + name + b"2.grok")
     tools.ok(grokrun, "check", place + b"/model")
     tools.refused(grokrun, "verify", place + b"/none")
