@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/Config/Reader.h"
+#include "runtime/bundle/JsonReader.h"
 
 namespace grok {
 
