@@ -30,7 +30,7 @@ tools.ok(*compiled(plain, f"{folder}/m.grok"))
 cases = []
 for layout, place in layouts.items():
     files = [os.path.join(d, f) for d, _, names in os.walk(place) for f in names]
-    for file in sorted(files)[:4] + sorted(files)[-2:]:
+    for file in dict.fromkeys(sorted(files)[:4] + sorted(files)[-2:]):
         checked = [] if file.endswith(("config.json", "tokenizer.tok.json")) else [[grokrun, "check", place]]
         cases.append((file, [compiled(place, f"{folder}/out.grok"), *checked]))
 bundle = f"{folder}/m.grok"
@@ -54,7 +54,7 @@ for file, reads in cases:
     for size in (0, LARGE):
         resize(file, size)
         for command in reads:
-            reason = tools.refused(*command)
+            tools.refused(*command)
             commands += 1
             if os.path.exists(f"{folder}/out.grok"):
                 sys.exit(f"{command}: left a bundle")
