@@ -2,6 +2,7 @@
 import ctypes
 import os
 import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -11,7 +12,7 @@ sanitized = config.grok_sanitize or config.grok_sanitize_threads
 config.name = "grok-threads" if config.grok_sanitize_threads else "grok-sanitized" if config.grok_sanitize else "grok"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "models", "lit.cfg.py", "lit.site.cfg.py"]
+config.excludes = ["Inputs", "models", "seeds", "lit.cfg.py", "lit.site.cfg.py"]
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
 config.test_exec_root = config.grok_test_dir
 
@@ -34,6 +35,12 @@ def cuda_device():
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
+def can_mount():
+    """True if a process may mount a file system for itself."""
+    command = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs none /mnt"]
+    return shutil.which("unshare") is not None and subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
+
+
 ptxas = shutil.which("ptxas", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
 # PTX does not depend on how the compiler was built, so it is assembled in one of the suites only.
 if ptxas and not sanitized:
@@ -44,6 +51,10 @@ if cuda_device():
 chromium = next(filter(None, map(shutil.which, ["chromium-headless-shell", "chromium", "google-chrome"])), None)
 if chromium:
     config.available_features.add("chromium")
+if config.grok_fuzz:
+    config.available_features.add("fuzz")
+if can_mount():
+    config.available_features.add("mounts")
 if os.path.exists(config.grok_sentencepiece_plugin):
     config.available_features.add("sentencepiece")
 # A sanitised build is an order of magnitude slower: tests that only add size say UNSUPPORTED: sanitizer.

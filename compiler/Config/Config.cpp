@@ -56,7 +56,7 @@ private:
     for (const char *k : known)
       if (value == k)
         return;
-    in_.fail(in_.foundKey(), absl::StrCat("\"", value, "\""),
+    in_.fail(in_.foundKey(), json::shown(value),
              absl::StrCat("\"", absl::StrJoin(known, "\" or \""), "\""));
   }
 
@@ -67,8 +67,7 @@ private:
     if (!list)
       return;
     if (!list->is_array() || list->size() != 1 || !list->front().is_string())
-      return in_.fail("architectures",
-                      list->is_array() ? list->dump() : json::describe(*list),
+      return in_.fail("architectures", json::shown(*list),
                       "a list of one class name");
     oneOf(list->front().get<std::string>(),
           {"Grok1ModelForCausalLM", "GrokForCausalLM", "Grok1ForCausalLM"});
@@ -193,7 +192,7 @@ private:
     else if (word == "float16" || word == "torch.float16")
       m_.checkpointDType = DType::kF16;
     else
-      in_.fail(in_.foundKey(), absl::StrCat("\"", word, "\""),
+      in_.fail(in_.foundKey(), json::shown(word),
                "\"bfloat16\" or \"float16\": weights are kept in 16 bits, say "
                "in which kind");
   }
@@ -261,7 +260,7 @@ private:
     ConfigReader scaling(document_, "/rope_scaling");
     if (auto type = scaling.string({"rope_type", "type"});
         type && *type != "default" && *type != "original")
-      scaling.fail(scaling.foundKey(), absl::StrCat("\"", *type, "\""),
+      scaling.fail(scaling.foundKey(), json::shown(*type),
                    "\"default\" or \"original\" (plain RoPE)");
     in_.fail(scaling.finish());
   }
@@ -280,7 +279,7 @@ private:
         m_.gelu = Gelu::kTanh;
       else
         in_.fail(
-            "hidden_act", absl::StrCat("\"", *word, "\""),
+            "hidden_act", json::shown(*word),
             "\"gelu\" (erf), or \"gelu_pytorch_tanh\" or \"gelu_new\" (tanh)");
     }
     m_.gelu = gelu.value_or(m_.gelu);

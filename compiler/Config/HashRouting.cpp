@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/Config/Reader.h"
+#include "runtime/bundle/JsonReader.h"
 
 namespace grok {
 
@@ -14,7 +15,7 @@ absl::StatusOr<HashRouting> readHashRouting(const json::Document &document,
     in.fail("type", in.has("type") ? "no string" : "no such key",
             "\"hash\"; add it");
   else if (*type != "hash")
-    in.fail("type", absl::StrCat("\"", *type, "\""),
+    in.fail("type", json::shown(*type),
             "\"hash\"; leave expert_routing out for a learned top-k router");
 
   HashRouting h;

@@ -72,8 +72,8 @@ void ConfigReader::fail(const std::string &name, const std::string &found,
                         const std::string &expected) {
   if (ok())
     status_ = absl::InvalidArgumentError(
-        absl::StrCat(place(name), ": key '", path(name), "': found ", found,
-                     ", expected ", expected));
+        absl::StrCat(place(name), ": key '", json::printable(path(name)),
+                     "': found ", found, ", expected ", expected));
 }
 
 void ConfigReader::fail(absl::Status status) { status_.Update(status); }
@@ -106,7 +106,7 @@ const nlohmann::json *ConfigReader::find(Names names) {
 void ConfigReader::wrongType(const nlohmann::json &value,
                              const std::string &expected) {
   if (value.is_array() && value.size() == 1)
-    return fail(key_, absl::StrCat("a list of one value, ", value.dump()),
+    return fail(key_, absl::StrCat("a list of one value, ", json::shown(value)),
                 absl::StrCat(expected, "; remove the brackets"));
   fail(key_, json::describe(value), expected);
 }

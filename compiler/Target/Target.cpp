@@ -82,18 +82,17 @@ private:
       return in_.fail("sm", absl::StrCat(t_.sm),
                       "80 (A100), 90 (H100, H200) or 0 (cpu)");
     if (t_.arch != family->arch)
-      return in_.fail("arch", absl::StrCat("\"", t_.arch, "\""),
+      return in_.fail("arch", json::shown(t_.arch),
                       absl::StrCat("\"", family->arch, "\" for sm ", t_.sm));
     if (t_.sm == 0) {
       if (!t_.ptxVersion.empty())
-        in_.fail("ptx_version", absl::StrCat("\"", t_.ptxVersion, "\""),
-                 "\"\" for sm 0");
+        in_.fail("ptx_version", json::shown(t_.ptxVersion), "\"\" for sm 0");
       if (t_.minDriver != 0)
         in_.fail("min_driver", absl::StrCat(t_.minDriver), "0 for sm 0");
       return;
     }
     if (parsePtx(t_.ptxVersion) < family->minPtx)
-      return in_.fail("ptx_version", absl::StrCat("\"", t_.ptxVersion, "\""),
+      return in_.fail("ptx_version", json::shown(t_.ptxVersion),
                       absl::StrCat("\"", family->minPtx / 10, ".",
                                    family->minPtx % 10, "\" or later for ",
                                    family->arch));
@@ -145,7 +144,7 @@ private:
     auto bad = [&](std::string pointer, const nlohmann::json &found) {
       in_.fail(absl::InvalidArgumentError(
           absl::StrCat(document_.place(pointer), ": key 'stream_curve': found ",
-                       found.dump(), ", expected ", kExpected)));
+                       json::shown(found), ", expected ", kExpected)));
     };
     if (!curve->is_array() || curve->empty())
       return bad("/stream_curve", *curve);

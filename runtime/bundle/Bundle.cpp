@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <sys/stat.h>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/BundleCheck.h"
@@ -21,6 +22,15 @@ absl::Status hashMismatch(const std::string &file, const std::string &found,
       file, ": found sha256 ", found, ", expected ", expected,
       " as in the manifest; the file was changed or damaged: compile the "
       "bundle again, or restore it from a copy"));
+}
+
+/// Differs once another directory was renamed into a path's place.
+using DirectoryIdentity = std::pair<dev_t, ino_t>;
+DirectoryIdentity identityOf(const std::string &path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0)
+    return {};
+  return {info.st_dev, info.st_ino};
 }
 
 } // namespace
@@ -121,11 +131,22 @@ struct BundleReader {
 Bundle::~Bundle() { unmapFile(blob_); }
 
 absl::StatusOr<std::shared_ptr<Bundle>> Bundle::open(const std::string &path) {
-  std::shared_ptr<Bundle> bundle(new Bundle);
-  bundle->path_ = trimSlashes(path);
-  if (absl::Status status = BundleReader{*bundle}.read(); !status.ok())
-    return status;
-  return bundle;
+  constexpr int kTries = 4;
+  std::string place = trimSlashes(path);
+  for (int i = 0; i != kTries; ++i) {
+    std::shared_ptr<Bundle> bundle(new Bundle);
+    bundle->path_ = place;
+    DirectoryIdentity before = identityOf(place);
+    absl::Status status = BundleReader{*bundle}.read();
+    if (identityOf(place) != before)
+      continue; // some files may be one bundle's and some the other's
+    if (!status.ok())
+      return status;
+    return bundle;
+  }
+  return absl::UnavailableError(absl::StrCat(
+      place, ": found another bundle each of the ", kTries,
+      " times that it was opened, expected one that stays; try again"));
 }
 
 absl::StatusOr<std::string> Bundle::readFile(const std::string &name) const {

@@ -53,10 +53,12 @@ struct FileRecord {
   std::string sha256; // lower-case hex
 };
 
-/// Version 3 added prefill: the option `max_prefill`, the plan's fields and
-/// regions, prefill.ptx. Version 2 is read as bundles without it. Nothing of
+/// Version 4 added the manifest's seal. Version 3 added prefill: the option
+/// `max_prefill`, the plan's fields and regions, prefill.ptx. Bundles of
+/// versions 2 and 3 are read as those without what came later. Nothing of
 /// version 1 is read.
-inline constexpr uint32_t kBundleFormatVersion = 4, kOldestFormatVersion = 2;
+inline constexpr uint32_t kBundleFormatVersion = 4, kOldestFormatVersion = 2,
+                          kSealedFormatVersion = 4;
 
 struct Manifest {
   uint32_t formatVersion = kBundleFormatVersion;
@@ -79,6 +81,8 @@ public:
   /// Structure checks: every file there with the size that the manifest says,
   /// small files' hashes, model and plan valid and consistent with each other
   /// and with the blob's size. Cheap whatever the blob's size.
+  /// One that is replaced meanwhile is opened again. Its files must not be
+  /// written to while the object lives: the blob stays mapped.
   static absl::StatusOr<std::shared_ptr<Bundle>> open(const std::string &path);
 
   /// Every hash. `progress` gets bytes done and total.

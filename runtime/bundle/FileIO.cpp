@@ -351,6 +351,10 @@ absl::Status StagedDirectory::putIntoPlace(bool replace) {
     int error = errno;
     if (replace)
       ::rename(old.c_str(), target_.c_str());
+    if (error == ENOTEMPTY || error == EEXIST)
+      return absl::AlreadyExistsError(absl::StrCat(
+          target_, ": found what another process has put there meanwhile, "
+                   "expected nothing; run this again to replace it"));
     return systemError(target_, "putting into place", error);
   }
   staged_.release(lock);

@@ -60,20 +60,6 @@ std::string escapePointer(std::string_view key) {
   return out;
 }
 
-/// Printable ASCII and not longer than a line or two: the text comes from a
-/// file that may be anything.
-std::string printable(std::string_view text) {
-  constexpr size_t kLimit = 200;
-  std::string out;
-  for (unsigned char c : text.substr(0, kLimit)) {
-    if (c >= 0x20 && c < 0x7f)
-      out += char(c);
-    else
-      absl::StrAppend(&out, "<", absl::Hex(c, absl::kZeroPad2), ">");
-  }
-  return text.size() > kLimit ? out + "..." : out;
-}
-
 /// nlohmann's message without its own numbering and place.
 std::string bareMessage(const std::string &what) {
   if (size_t column = what.find(", column "); column != what.npos) {
@@ -230,6 +216,18 @@ absl::Status checkBytes(std::string_view text, const std::string &file) {
 }
 
 } // namespace
+
+std::string printable(std::string_view text) {
+  constexpr size_t kLimit = 200;
+  std::string out;
+  for (unsigned char c : text.substr(0, kLimit)) {
+    if (c >= 0x20 && c < 0x7f)
+      out += char(c);
+    else
+      absl::StrAppend(&out, "<", absl::Hex(c, absl::kZeroPad2), ">");
+  }
+  return text.size() > kLimit ? out + "..." : out;
+}
 
 std::string Document::place(std::string_view pointer) const {
   auto it = lines.find(std::string(pointer));

@@ -7,14 +7,20 @@
 
 namespace grok::json {
 
+std::string shown(const nlohmann::json &value) {
+  constexpr size_t kLimit = 60;
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true,
+                                nlohmann::json::error_handler_t::replace);
+  return text.size() > kLimit ? printable(text.substr(0, kLimit)) + "..."
+                              : printable(text);
+}
+
 std::string describe(const nlohmann::json &value) {
   if (value.is_object())
     return value.empty() ? "an empty object" : "an object";
   if (value.is_array())
     return absl::StrCat("an array of ", value.size());
-  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true,
-                                nlohmann::json::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
+  return shown(value);
 }
 
 ObjectReader::ObjectReader(const Document &document, std::string pointer)
@@ -164,7 +170,7 @@ absl::Status ObjectReader::finish() {
   for (const auto &[key, value] : object_->items())
     if (!asked_.count(key))
       return absl::InvalidArgumentError(
-          absl::StrCat(place(key), ": found unknown key '", key,
+          absl::StrCat(place(key), ": found unknown key '", printable(key),
                        "', expected none but the documented ones"));
   return absl::OkStatus();
 }

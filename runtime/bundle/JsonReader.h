@@ -64,6 +64,8 @@ private:
   absl::Status status_;
 };
 
+/// A value as it stands in a file, cut to a line and printable.
+std::string shown(const nlohmann::json &value);
 /// A value as an error message shows it, not longer than a few words.
 std::string describe(const nlohmann::json &value);
 

@@ -6,6 +6,7 @@
 #include "runtime/bundle/JsonReader.h"
 #include "runtime/bundle/ModelJson.h"
 #include "runtime/bundle/Names.h"
+#include "runtime/bundle/Sha256.h"
 
 namespace grok {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "grok-bundle";
+constexpr std::string_view kSealKey = "\"seal\": \"";
+constexpr size_t kHashDigits = 64;
 
 Words<WeightsRecipe::Kind> weightsWords() {
   return {{"blob", WeightsRecipe::Kind::kBlob},
@@ -87,7 +90,7 @@ absl::StatusOr<Json> embedded(const std::string &text, const char *what) {
 std::string canonical(const Json &value) { return value.dump(2) + "\n"; }
 
 bool isHash(const std::string &text) {
-  return text.size() == 64 &&
+  return text.size() == kHashDigits &&
          text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
@@ -174,7 +177,34 @@ absl::Status checkFormat(const json::Document &document) {
   return absl::OkStatus();
 }
 
+absl::Status checkSeal(std::string_view text, const json::Document &document,
+                       const std::string &seal) {
+  absl::StatusOr<std::string> sealed = sealManifest(std::string(text));
+  if (!sealed.ok())
+    return sealed.status();
+  if (isHash(seal) && *sealed == text)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      document.place("/seal"), ": key 'seal': found ", json::shown(seal),
+      ", expected the text's own seal; the manifest was changed or damaged: "
+      "compile the bundle again, or restore it from a copy"));
+}
+
 } // namespace
+
+absl::StatusOr<std::string> sealManifest(std::string text) {
+  size_t at = text.find(kSealKey);
+  if (at == text.npos || text.find(kSealKey, at + 1) != text.npos)
+    return text;
+  at += kSealKey.size();
+  if (text.find('"', at) != at + kHashDigits)
+    return text;
+  text.replace(at, kHashDigits, kHashDigits, '0');
+  absl::StatusOr<std::string> seal = sha256(text);
+  if (!seal.ok())
+    return seal;
+  return text.replace(at, kHashDigits, *seal);
+}
 
 bool isFileName(std::string_view name) {
   return !name.empty() && name.size() <= 128 && name[0] != '.' &&
@@ -227,7 +257,7 @@ absl::StatusOr<std::string> writeManifest(const Manifest &m) {
   Json files = Json::object();
   for (const auto &[name, record] : m.files)
     files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
-  return canonical(
+  return sealManifest(canonical(
       {{"format", std::string(kFormat)},
        {"format_version", m.formatVersion},
        {"compiler_version", m.compilerVersion},
@@ -240,7 +270,8 @@ absl::StatusOr<std::string> writeManifest(const Manifest &m) {
          {"bank", std::string(wordFor(m.bankPolicy))}}},
        {"weights", weights},
        {"prediction", *prediction},
-       {"files", files}});
+       {"files", files},
+       {"seal", std::string(kHashDigits, '0')}}));
 }
 
 absl::StatusOr<Manifest> readManifest(std::string_view text,
@@ -262,6 +293,9 @@ absl::StatusOr<Manifest> readManifest(std::string_view text,
   in.member("policies");
   in.member("weights");
   in.member("files");
+  std::string seal;
+  if (m.formatVersion >= kSealedFormatVersion)
+    in.string("seal", seal);
   const Json *prediction = in.member("prediction");
   if (prediction && !prediction->is_object())
     in.fail("prediction", json::describe(*prediction), "an object");
@@ -276,6 +310,9 @@ absl::StatusOr<Manifest> readManifest(std::string_view text,
     return status;
   if (absl::Status status = readFiles(*document, m); !status.ok())
     return status;
+  if (m.formatVersion >= kSealedFormatVersion)
+    if (absl::Status status = checkSeal(text, *document, seal); !status.ok())
+      return status;
   return m;
 }
 

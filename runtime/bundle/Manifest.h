@@ -32,6 +32,10 @@ readModelJson(std::string_view text, std::string_view file,
 /// Canonical JSON. InvalidArgument if the target's or the prediction's text is
 /// no JSON object.
 absl::StatusOr<std::string> writeManifest(const Manifest &manifest);
+/// A manifest's text with its seal made right: the SHA-256 of the text with
+/// zeros in the seal's place. Text without a place for one seal, `"seal": "`
+/// and 64 digits, comes back as it is.
+absl::StatusOr<std::string> sealManifest(std::string text);
 /// FailedPrecondition if a newer release wrote it.
 absl::StatusOr<Manifest> readManifest(std::string_view text,
                                       std::string_view file);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,16 @@ absl::Status openTensorParallel(FileSet &set,
                                 const std::vector<std::string> &names);
 absl::Status openJax(FileSet &set, const std::vector<std::string> &names);
 absl::Status openGguf(FileSet &set, const std::vector<std::string> &names);
-/// Maps and checks one of PyTorch's files, whose tensors come back.
+/// The tensor that one of ckpt-0's files holds. `index` is the file's in
+/// FileSet::files, `tensor` the parameter's name.
+absl::StatusOr<StoredTensor> readJax(std::span<const uint8_t> file,
+                                     const std::string &path, uint32_t index,
+                                     const std::string &tensor);
+/// The tensors of one of PyTorch's files, each inside of it.
+absl::StatusOr<std::vector<NamedTensor>>
+readTorch(std::span<const uint8_t> file, const std::string &path,
+          uint32_t index);
+/// Maps one, whose tensors come back.
 absl::StatusOr<std::vector<NamedTensor>> addTorch(FileSet &set,
                                                   const std::string &name);
 /// Whether a file belongs to a tensor-parallel set, well named or not.

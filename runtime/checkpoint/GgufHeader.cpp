@@ -310,6 +310,11 @@ private:
     if (__builtin_add_overflow(at_, alignment_ - 1, &data))
       return damaged("key 'general.alignment'", "found too large a number");
     data -= data % alignment_;
+    if (data > file_.size() && !header_.tensors.empty())
+      return damaged("tensor infos",
+                     absl::StrCat("found ", file_.size(),
+                                  " bytes in all, expected tensors from byte ",
+                                  data, " on (truncated)"));
     uint64_t room = file_.size() - std::min<uint64_t>(data, file_.size());
     std::ranges::sort(header_.tensors, {}, &GgufTensor::begin);
     const GgufTensor *before = nullptr;

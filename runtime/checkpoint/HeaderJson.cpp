@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "runtime/bundle/Json.h"
 #include "runtime/checkpoint/Messages.h"
 
 namespace grok {
@@ -163,7 +164,7 @@ public:
       text = text.substr(colon + 2);
     return failAt(
         absl::StrCat("header, byte ", 8 + (position ? position - 1 : 0)),
-        absl::StrCat("found malformed JSON (", text.substr(0, 240),
+        absl::StrCat("found malformed JSON (", json::printable(text),
                      "), expected one JSON object"));
   }
 

@@ -90,9 +90,9 @@ struct Array {
 
 class JaxFile {
 public:
-  JaxFile(const MappedFile &file, uint32_t index, std::string tensor)
-      : bytes_(file.bytes()), path_(file.path()), index_(index),
-        tensor_(std::move(tensor)) {}
+  JaxFile(std::span<const uint8_t> file, const std::string &path,
+          uint32_t index, const std::string &tensor)
+      : bytes_(file), path_(path), index_(index), tensor_(tensor) {}
 
   absl::StatusOr<StoredTensor> read() {
     absl::StatusOr<Pickle> pickle = readPickle(bytes_, path_, allowedGlobals());
@@ -295,6 +295,12 @@ bool isJaxName(const std::string &name) {
   return true;
 }
 
+absl::StatusOr<StoredTensor> readJax(std::span<const uint8_t> file,
+                                     const std::string &path, uint32_t index,
+                                     const std::string &tensor) {
+  return JaxFile(file, path, index, tensor).read();
+}
+
 absl::Status openJax(FileSet &set, const std::vector<std::string> &names) {
   absl::StatusOr<size_t> count = countFiles(set, names);
   if (!count.ok())
@@ -310,7 +316,8 @@ absl::Status openJax(FileSet &set, const std::vector<std::string> &names) {
     if (absl::Status status = set.map(fileName(i)); !status.ok())
       return status;
     absl::StatusOr<StoredTensor> tensor =
-        JaxFile(set.files.back(), uint32_t(i), tensors[i]).read();
+        readJax(set.files.back().bytes(), set.files.back().path(), uint32_t(i),
+                tensors[i]);
     set.files.back().evict();
     if (!tensor.ok())
       return tensor.status();

@@ -1,16 +1,15 @@
-// Shards with an index: {"metadata": {"total_size": N}, "weight_map": {tensor:
-// file}}.
+#include "runtime/checkpoint/ShardedIndex.h"
+
 #include <filesystem>
-#include <map>
-#include <set>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/bundle/Json.h"
+#include "runtime/bundle/JsonReader.h"
 #include "runtime/checkpoint/FileSet.h"
 #include "runtime/checkpoint/Messages.h"
 #include "runtime/checkpoint/TensorNames.h"
@@ -21,18 +20,6 @@ namespace {
 constexpr size_t kMaxIndexBytes = size_t(32) << 20;
 constexpr const char *kSafetensors = ".safetensors", *kTorch = ".bin",
                      *kTorchIndex = ".bin.index.json";
-
-/// The weight map, each tensor with the place of its line.
-struct Index {
-  struct Target {
-    std::string file, place;
-  };
-  std::string path;
-  std::string end; // of the shards' names: kSafetensors or kTorch
-  std::map<std::string, Target> weights;
-  std::set<std::string> files;
-  nlohmann::json totalSize; // null: not given
-};
 
 std::string pointerTo(const std::string &tensor) {
   std::string pointer = "/weight_map/";
@@ -59,7 +46,43 @@ absl::Status checkFileName(const std::string &place, const std::string &tensor,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Index> readIndex(const FileSet &set, const std::string &name) {
+/// "PREFIX-NNNNN-of-MMMMM.END": every number up to M must be listed.
+absl::Status checkShardNumbers(const ShardIndex &index) {
+  std::set<std::pair<std::string, uint32_t>> complete; // sets, with their sizes
+  for (const std::string &file : index.files) {
+    constexpr size_t kTail = std::string_view("-00001-of-00002").size();
+    std::string_view stem(file);
+    stem.remove_suffix(index.end.size());
+    if (stem.size() < kTail)
+      continue;
+    std::string_view tail = stem.substr(stem.size() - kTail);
+    uint32_t count = 0;
+    auto number = [](std::string_view text, uint32_t *out) {
+      return text.find_first_not_of("0123456789") == text.npos &&
+             absl::SimpleAtoi(absl::string_view(text.data(), text.size()), out);
+    };
+    uint32_t own = 0;
+    if (tail[0] != '-' || tail.substr(6, 4) != "-of-" ||
+        !number(tail.substr(1, 5), &own) || !number(tail.substr(10), &count))
+      continue;
+    std::string prefix(stem.substr(0, stem.size() - kTail));
+    if (!complete.emplace(prefix, count).second)
+      continue;
+    for (uint32_t i = 1; i <= count; ++i) {
+      std::string expected =
+          absl::StrFormat("%s-%05u-of-%05u%s", prefix, i, count, index.end);
+      if (!index.files.count(expected))
+        return absl::InvalidArgumentError(absl::StrCat(
+            index.path, ": found ", inQuotes(file), " but no tensor in ",
+            inQuotes(expected),
+            ", expected all shards of the set; download the index again"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShardIndex> readIndex(const FileSet &set,
+                                     const std::string &name) {
   absl::StatusOr<MappedFile> file =
       MappedFile::open(absl::StrCat(set.directory, "/", name));
   if (!file.ok())
@@ -68,15 +91,109 @@ absl::StatusOr<Index> readIndex(const FileSet &set, const std::string &name) {
     return absl::InvalidArgumentError(
         absl::StrCat(file->path(), ": found ", file->bytes().size(),
                      " bytes, expected an index of at most ", kMaxIndexBytes));
-  std::string_view text(reinterpret_cast<const char *>(file->bytes().data()),
-                        file->bytes().size());
-  absl::StatusOr<json::Document> document = json::parse(text, file->path());
+  return parseShardIndex({reinterpret_cast<const char *>(file->bytes().data()),
+                          file->bytes().size()},
+                         file->path());
+}
+
+/// A listed file may be a link, but not out of the directory. The one
+/// exception is a download cache that keeps its files in `blobs` beside
+/// `snapshots/REVISION` and links them from there.
+absl::Status checkLink(const FileSet &set, const std::string &name) {
+  namespace fs = std::filesystem;
+  std::string path = absl::StrCat(set.directory, "/", name);
+  std::error_code error;
+  fs::path home = fs::canonical(set.directory, error);
+  fs::path target = error ? fs::path() : fs::canonical(path, error);
+  if (error == std::errc::no_such_file_or_directory)
+    return absl::NotFoundError(absl::StrCat(
+        path, ": file is missing: found nothing, expected a shard that the "
+              "index lists; download it"));
+  if (error)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": cannot resolve the name: ", error.message()));
+  bool cache =
+      home.parent_path().filename() == "snapshots" &&
+      target.parent_path() == home.parent_path().parent_path() / "blobs";
+  if (target.parent_path() == home || cache)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": found a link to ", inQuotes(target.string()),
+      ", expected a file in the index's own directory; copy the file there"));
+}
+
+/// A tensor that a shard holds must be mapped to it; false: to be ignored.
+absl::StatusOr<bool> belongsHere(const FileSet &set, const ShardIndex &index,
+                                 const std::string &name,
+                                 const std::string &tensor) {
+  auto it = index.weights.find(tensor);
+  if (it == index.weights.end()) {
+    if (isIgnoredTensor(tensor))
+      return false;
+    return absl::InvalidArgumentError(
+        absl::StrCat(set.files.back().path(), ": tensor ", inQuotes(tensor),
+                     ": found in the file, expected in ", index.path,
+                     " as well; download the index again"));
+  }
+  if (it->second.file != name)
+    return absl::InvalidArgumentError(absl::StrCat(
+        set.files.back().path(), ": tensor ", inQuotes(tensor),
+        ": found here, expected only in ", inQuotes(it->second.file), " (",
+        it->second.place, "); download index and shards again"));
+  return true;
+}
+
+absl::StatusOr<std::vector<NamedTensor>>
+readShard(FileSet &set, const ShardIndex &index, const std::string &name) {
+  if (index.end == kTorch)
+    return addTorch(set, name);
+  absl::StatusOr<std::vector<TensorEntry>> entries = set.add(name);
+  if (!entries.ok())
+    return entries.status();
+  std::vector<NamedTensor> tensors;
+  for (const TensorEntry &entry : *entries)
+    tensors.push_back(set.tensorOf(entry));
+  return tensors;
+}
+
+/// Enters the tensors of one shard; their bytes come back.
+absl::StatusOr<uint64_t> addShard(FileSet &set, const ShardIndex &index,
+                                  const std::string &name) {
+  if (absl::Status status = checkLink(set, name); !status.ok())
+    return status;
+  absl::StatusOr<std::vector<NamedTensor>> tensors =
+      readShard(set, index, name);
+  if (!tensors.ok())
+    return tensors.status();
+  uint64_t bytes = 0;
+  for (NamedTensor &t : *tensors) {
+    absl::StatusOr<bool> here = belongsHere(set, index, name, t.name);
+    if (!here.ok())
+      return here.status();
+    if (!*here)
+      continue;
+    uint64_t elements = 1;
+    for (uint64_t size : t.tensor.shape)
+      elements *= size;
+    bytes += storedBytes(t.tensor, elements);
+    if (absl::Status status = set.insert(t.name, std::move(t.tensor));
+        !status.ok())
+      return status;
+  }
+  return bytes;
+}
+
+} // namespace
+
+absl::StatusOr<ShardIndex> parseShardIndex(std::string_view text,
+                                           const std::string &path) {
+  absl::StatusOr<json::Document> document = json::parse(text, path);
   if (!document.ok())
     return document.status();
 
-  Index index;
-  index.path = file->path();
-  index.end = name.ends_with(kTorchIndex) ? kTorch : kSafetensors;
+  ShardIndex index;
+  index.path = path;
+  index.end = path.ends_with(kTorchIndex) ? kTorch : kSafetensors;
   const nlohmann::json &root = document->root;
   if (!root.is_object() || !root.contains("weight_map") ||
       !root["weight_map"].is_object())
@@ -108,137 +225,16 @@ absl::StatusOr<Index> readIndex(const FileSet &set, const std::string &name) {
                                              metadata->is_object() &&
                                              metadata->contains("total_size"))
     index.totalSize = (*metadata)["total_size"];
+  if (absl::Status status = checkShardNumbers(index); !status.ok())
+    return status;
   return index;
 }
 
-/// "PREFIX-NNNNN-of-MMMMM.END": every number up to M must be listed.
-absl::Status checkShardNumbers(const Index &index) {
-  for (const std::string &file : index.files) {
-    constexpr size_t kTail = std::string_view("-00001-of-00002").size();
-    std::string_view stem(file);
-    stem.remove_suffix(index.end.size());
-    if (stem.size() < kTail)
-      continue;
-    std::string_view tail = stem.substr(stem.size() - kTail);
-    uint32_t count = 0;
-    auto number = [](std::string_view text, uint32_t *out) {
-      return text.find_first_not_of("0123456789") == text.npos &&
-             absl::SimpleAtoi(absl::string_view(text.data(), text.size()), out);
-    };
-    uint32_t own = 0;
-    if (tail[0] != '-' || tail.substr(6, 4) != "-of-" ||
-        !number(tail.substr(1, 5), &own) || !number(tail.substr(10), &count))
-      continue;
-    std::string prefix(stem.substr(0, stem.size() - kTail));
-    for (uint32_t i = 1; i <= count; ++i) {
-      std::string expected =
-          absl::StrFormat("%s-%05u-of-%05u%s", prefix, i, count, index.end);
-      if (!index.files.count(expected))
-        return absl::InvalidArgumentError(absl::StrCat(
-            index.path, ": found ", inQuotes(file), " but no tensor in ",
-            inQuotes(expected),
-            ", expected all shards of the set; download the index again"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-/// A listed file may be a link, but not out of the directory. The one
-/// exception is a download cache that keeps its files in `blobs` beside
-/// `snapshots/REVISION` and links them from there.
-absl::Status checkLink(const FileSet &set, const std::string &name) {
-  namespace fs = std::filesystem;
-  std::string path = absl::StrCat(set.directory, "/", name);
-  std::error_code error;
-  fs::path home = fs::canonical(set.directory, error);
-  fs::path target = error ? fs::path() : fs::canonical(path, error);
-  if (error == std::errc::no_such_file_or_directory)
-    return absl::NotFoundError(absl::StrCat(
-        path, ": file is missing: found nothing, expected a shard that the "
-              "index lists; download it"));
-  if (error)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": cannot resolve the name: ", error.message()));
-  bool cache =
-      home.parent_path().filename() == "snapshots" &&
-      target.parent_path() == home.parent_path().parent_path() / "blobs";
-  if (target.parent_path() == home || cache)
-    return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": found a link to ", inQuotes(target.string()),
-      ", expected a file in the index's own directory; copy the file there"));
-}
-
-/// A tensor that a shard holds must be mapped to it; false: to be ignored.
-absl::StatusOr<bool> belongsHere(const FileSet &set, const Index &index,
-                                 const std::string &name,
-                                 const std::string &tensor) {
-  auto it = index.weights.find(tensor);
-  if (it == index.weights.end()) {
-    if (isIgnoredTensor(tensor))
-      return false;
-    return absl::InvalidArgumentError(
-        absl::StrCat(set.files.back().path(), ": tensor ", inQuotes(tensor),
-                     ": found in the file, expected in ", index.path,
-                     " as well; download the index again"));
-  }
-  if (it->second.file != name)
-    return absl::InvalidArgumentError(absl::StrCat(
-        set.files.back().path(), ": tensor ", inQuotes(tensor),
-        ": found here, expected only in ", inQuotes(it->second.file), " (",
-        it->second.place, "); download index and shards again"));
-  return true;
-}
-
-absl::StatusOr<std::vector<NamedTensor>>
-readShard(FileSet &set, const Index &index, const std::string &name) {
-  if (index.end == kTorch)
-    return addTorch(set, name);
-  absl::StatusOr<std::vector<TensorEntry>> entries = set.add(name);
-  if (!entries.ok())
-    return entries.status();
-  std::vector<NamedTensor> tensors;
-  for (const TensorEntry &entry : *entries)
-    tensors.push_back(set.tensorOf(entry));
-  return tensors;
-}
-
-/// Enters the tensors of one shard; their bytes come back.
-absl::StatusOr<uint64_t> addShard(FileSet &set, const Index &index,
-                                  const std::string &name) {
-  if (absl::Status status = checkLink(set, name); !status.ok())
-    return status;
-  absl::StatusOr<std::vector<NamedTensor>> tensors =
-      readShard(set, index, name);
-  if (!tensors.ok())
-    return tensors.status();
-  uint64_t bytes = 0;
-  for (NamedTensor &t : *tensors) {
-    absl::StatusOr<bool> here = belongsHere(set, index, name, t.name);
-    if (!here.ok())
-      return here.status();
-    if (!*here)
-      continue;
-    uint64_t elements = 1;
-    for (uint64_t size : t.tensor.shape)
-      elements *= size;
-    bytes += storedBytes(t.tensor, elements);
-    if (absl::Status status = set.insert(t.name, std::move(t.tensor));
-        !status.ok())
-      return status;
-  }
-  return bytes;
-}
-
-} // namespace
-
 absl::Status openShards(FileSet &set, const std::string &indexName) {
-  absl::StatusOr<Index> index = readIndex(set, indexName);
+  absl::StatusOr<ShardIndex> index = readIndex(set, indexName);
   if (!index.ok())
     return index.status();
   set.index = index->path;
-  if (absl::Status status = checkShardNumbers(*index); !status.ok())
-    return status;
   set.layout =
       absl::StrCat(index->end == kTorch ? "PyTorch .bin" : "safetensors", ", ",
                    index->files.size(), " shards with an index");
@@ -258,7 +254,7 @@ absl::Status openShards(FileSet &set, const std::string &indexName) {
   // The total is only advice: exporters disagree on what it counts.
   if (!index->totalSize.is_null() && index->totalSize != bytes)
     set.notes.push_back(absl::StrCat(index->path, ": key 'total_size': found ",
-                                     index->totalSize.dump(-1, ' ', true),
+                                     json::shown(index->totalSize),
                                      ", expected ", bytes));
   return absl::OkStatus();
 }

@@ -63,8 +63,9 @@ std::string_view lookalike(std::string_view start) {
 
 class TorchFile {
 public:
-  TorchFile(const MappedFile &file, uint32_t index)
-      : bytes_(file.bytes()), path_(file.path()), index_(index) {}
+  TorchFile(std::span<const uint8_t> file, const std::string &path,
+            uint32_t index)
+      : bytes_(file), path_(path), index_(index) {}
 
   absl::StatusOr<std::vector<NamedTensor>> read() {
     std::string_view start(reinterpret_cast<const char *>(bytes_.data()),
@@ -307,13 +308,19 @@ private:
 
 } // namespace
 
+absl::StatusOr<std::vector<NamedTensor>>
+readTorch(std::span<const uint8_t> file, const std::string &path,
+          uint32_t index) {
+  return TorchFile(file, path, index).read();
+}
+
 absl::StatusOr<std::vector<NamedTensor>> addTorch(FileSet &set,
                                                   const std::string &name) {
   if (absl::Status status = set.map(name); !status.ok())
     return status;
   const MappedFile &file = set.files.back();
   absl::StatusOr<std::vector<NamedTensor>> tensors =
-      TorchFile(file, uint32_t(set.files.size() - 1)).read();
+      readTorch(file.bytes(), file.path(), uint32_t(set.files.size() - 1));
   file.evict();
   return tensors;
 }

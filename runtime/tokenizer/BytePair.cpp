@@ -8,7 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/bundle/Json.h"
+#include "runtime/bundle/JsonReader.h"
 
 namespace grok {
 namespace {
@@ -65,7 +65,7 @@ private:
       return absl::OkStatus();
     if (!size->is_number_unsigned() || *size > vocabulary_)
       return absl::InvalidArgumentError(
-          absl::StrCat(file_, ": key 'vocab_size': found ", size->dump(),
+          absl::StrCat(file_, ": key 'vocab_size': found ", json::shown(*size),
                        ", expected at most the model's ", vocabulary_,
                        "; tokenizer and model are not of one release"));
     size_ = size->get<uint32_t>();
@@ -104,7 +104,7 @@ private:
                      "one or more numbers of 0 to 255");
       const nlohmann::json &token = item["token"];
       if (!token.is_number_unsigned() || token >= size_)
-        return error(where, absl::StrCat("token ", token.dump()),
+        return error(where, absl::StrCat("token ", json::shown(token)),
                      absl::StrCat("an id below ", size_));
       auto id = token.get<uint32_t>();
       if (!taken_.insert(id).second)
@@ -172,7 +172,7 @@ private:
   absl::Status readPattern() {
     const nlohmann::json *word = find("word_split"), *own = find("pat_str");
     if (!word || !word->is_string() || *word != "V1")
-      return error(key("word_split"), word ? word->dump() : "nothing",
+      return error(key("word_split"), word ? json::shown(*word) : "nothing",
                    "\"V1\", the only one that is known");
     if (own && !own->is_string())
       return error(key("pat_str"), own->type_name(), "a regular expression");

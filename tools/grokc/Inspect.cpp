@@ -29,7 +29,10 @@ absl::Status inspectCommand(const Arguments &args) {
     if (absl::Status s = writeTextFile(args.report, *page); !s.ok())
       return s;
   }
-  std::cout << (args.json ? shown->dump(2) + "\n" : inspectText(*shown));
+  // A path need not be UTF-8.
+  using Handler = nlohmann::json::error_handler_t;
+  std::cout << (args.json ? shown->dump(2, ' ', false, Handler::replace) + "\n"
+                          : inspectText(*shown));
   return absl::OkStatus();
 }
 

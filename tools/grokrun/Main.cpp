@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 
+#include "tools/cli/BusError.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Signals.h"
 #include "tools/grokrun/Commands.h"
@@ -35,6 +36,7 @@ int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   grok::removeTemporariesOnSignals();
+  grok::explainBusErrors();
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {

@@ -194,17 +194,17 @@ TEST_F(BundleTest, RefusesWhatIsNoBundle) {
 TEST_F(BundleTest, SaysWhenTheFormatIsNewer) {
   write();
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 3";
-  text.replace(text.find(from), from.size(), "\"format_version\": 4");
+              from = "\"format_version\": 4";
+  text.replace(text.find(from), from.size(), "\"format_version\": 5");
   writeText(path + "/manifest.json", text);
-  expectOpenError("found bundle format 4, expected at most 3; a newer release "
+  expectOpenError("found bundle format 5, expected at most 4; a newer release "
                   "wrote this bundle");
 }
 
 TEST_F(BundleTest, RefusesTheFirstFormat) {
   write({Kind::kNone, 0});
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 3";
+              from = "\"format_version\": 4";
   text.replace(text.find(from), from.size(), "\"format_version\": 1");
   writeText(path + "/manifest.json", text);
   const char *error =
@@ -222,6 +222,46 @@ TEST_F(BundleTest, RefusesTheFirstFormat) {
       << written;
 }
 
+/// Bundles of the formats before, whose manifests have no seal, stay readable.
+TEST_F(BundleTest, ReadsManifestsWithoutASeal) {
+  write();
+  std::string text = readText(path + "/manifest.json"),
+              from = "\"format_version\": 4";
+  text.replace(text.find(from), from.size(), "\"format_version\": 3");
+  writeText(path + "/manifest.json", text);
+  expectOpenError("found unknown key 'seal'");
+  size_t seal = text.find("  \"seal\": ");
+  ASSERT_NE(seal, std::string::npos);
+  text.erase(seal, text.find('\n', seal) + 1 - seal);
+  writeText(path + "/manifest.json", text);
+  EXPECT_EQ(openError(), "no error");
+}
+
+TEST_F(BundleTest, SealsTheManifest) {
+  write({Kind::kSynthetic, 7});
+  std::string text = readText(path + "/manifest.json");
+  EXPECT_EQ(*sealManifest(text), text);
+  // What decides about the weights, and stands nowhere else.
+  std::string from = "\"seed\": 7", changed = text;
+  changed.replace(text.find(from), from.size(), "\"seed\": 8");
+  writeText(path + "/manifest.json", changed);
+  expectOpenError("key 'seal': found \"");
+  expectOpenError("expected the text's own seal; the manifest was changed or "
+                  "damaged: compile the bundle again, or restore it");
+  writeText(path + "/manifest.json", text + "\n");
+  expectOpenError("expected the text's own seal");
+  std::string none = text;
+  none.replace(text.find("\"seal\""), 6, "\"sea\"");
+  writeText(path + "/manifest.json", none);
+  expectOpenError("found no key 'seal'");
+  // Two places for a seal are none, nor is one of another length.
+  std::string twice = text + text;
+  EXPECT_EQ(*sealManifest(twice), twice);
+  EXPECT_EQ(*sealManifest("\"seal\": \"0\""), "\"seal\": \"0\"");
+  writeText(path + "/manifest.json", text);
+  EXPECT_EQ(openError(), "no error");
+}
+
 TEST_F(BundleTest, ChecksTheManifest) {
   write();
   std::string text = readText(path + "/manifest.json");
@@ -229,7 +269,8 @@ TEST_F(BundleTest, ChecksTheManifest) {
     std::string changed = text;
     size_t at = changed.find(from);
     ASSERT_NE(at, std::string::npos) << from;
-    writeText(path + "/manifest.json", changed.replace(at, from.size(), to));
+    changed.replace(at, from.size(), to);
+    writeText(path + "/manifest.json", *sealManifest(changed));
   };
   with("\"kind\": \"blob\"", "\"kind\": \"none\"");
   expectOpenError("kind 'none' with weights.blob");

@@ -3,7 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/ShardedIndex.h"
 #include "test/unit/checkpoint/CheckpointFiles.h"
 #include "gtest/gtest.h"
 
@@ -96,6 +98,19 @@ TEST_F(Index, ShardNumbersMustBeComplete) {
   for (auto &[name, file] : map)
     file = kFirst;
   EXPECT_TRUE(fails(open(), {kIndex, kSecond, "all shards"}));
+}
+
+/// As many shards as numbers have digits for take no longer than their text.
+TEST(ShardIndex, AllNumbersThatThereAre) {
+  constexpr int kShards = 99999;
+  std::string text = "{\"weight_map\": {";
+  for (int i = 1; i <= kShards; ++i)
+    absl::StrAppendFormat(&text,
+                          "%s\"t%d\": \"model-%05d-of-%05d.safetensors\"",
+                          i == 1 ? "" : ",\n", i, i, kShards);
+  absl::StatusOr<ShardIndex> index = parseShardIndex(text + "}}", kIndex);
+  ASSERT_TRUE(index.ok()) << index.status();
+  EXPECT_EQ(index->files.size(), size_t(kShards));
 }
 
 TEST_F(Index, TensorNotInItsFile) {
