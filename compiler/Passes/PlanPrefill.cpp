@@ -40,6 +40,12 @@ LogicalResult PlanPrefill::check() {
     return device.emitOpError("has its prefill planned already");
   if (!device.find<ArenaOp>())
     return device.emitOpError("has no memory planned; run --plan-memory first");
+  if (CodeKind codes = device.find<BoundsOp>().getCodes();
+      wanted() && codes != CodeKind::None)
+    return device.emitError("found weights of ")
+           << stringifyCodeKind(codes)
+           << ", expected 16-bit ones, which alone prefill multiplies; compile "
+              "with --max-prefill 0";
   return success();
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/BlobHash.h"
 #include "runtime/bundle/BundleCheck.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Manifest.h"
@@ -21,6 +22,20 @@ absl::Status hashMismatch(const std::string &file, const std::string &found,
       file, ": found sha256 ", found, ", expected ", expected,
       " as in the manifest; the file was changed or damaged: compile the "
       "bundle again, or restore it from a copy"));
+}
+
+/// SHA-256 of a file; `progress` gets the bytes that are done.
+absl::StatusOr<std::string>
+hashFile(const std::string &file,
+         const std::function<void(uint64_t)> &progress) {
+  Sha256 hash;
+  uint64_t done = 0;
+  absl::Status status = streamFile(file, [&](std::span<const uint8_t> bytes) {
+    hash.update(bytes);
+    progress(done += bytes.size());
+    return absl::OkStatus();
+  });
+  return status.ok() ? hash.finish() : status;
 }
 
 } // namespace
@@ -153,22 +168,21 @@ Bundle::verify(const std::function<void(uint64_t, uint64_t)> &progress) const {
   for (const auto &[name, record] : manifest_.files)
     total += record.bytes;
   for (const auto &[name, record] : manifest_.files) {
-    Sha256 hash;
-    std::string file = absl::StrCat(path_, "/", name);
-    absl::Status status = streamFile(file, [&](std::span<const uint8_t> bytes) {
-      hash.update(bytes);
-      done += bytes.size();
+    auto report = [&](uint64_t ofFile) {
       if (progress)
-        progress(done, total);
-      return absl::OkStatus();
-    });
-    if (!status.ok())
-      return status;
-    absl::StatusOr<std::string> found = hash.finish();
+        progress(done + ofFile, total);
+    };
+    const bool chunked =
+        name == kBlobFile && manifest_.formatVersion >= kChunkedHashVersion;
+    std::string file = absl::StrCat(path_, "/", name);
+    absl::StatusOr<std::string> found =
+        chunked ? hashBlobFile(file, record.bytes, report)
+                : hashFile(file, report);
     if (!found.ok())
       return found.status();
     if (*found != record.sha256)
       return hashMismatch(file, *found, record.sha256);
+    done += record.bytes;
   }
   return absl::OkStatus();
 }

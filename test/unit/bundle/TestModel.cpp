@@ -78,7 +78,7 @@ void placeBank(const ModelConfig &model, PlanTables &plan, uint32_t b,
         if (extent.tileCount && extent.bank == b &&
             isPerLayer(matrix.kind) == layered) {
           extent.offset = at;
-          at += extentBytes(matrix, extent);
+          at += extentBytes(plan, matrix, extent);
         }
   };
   if (b == 0) {
