@@ -139,15 +139,14 @@ absl::StatusOr<std::string> BlobFile::finish() {
     status = writer_.drain(); // the hash reads the file
   if (status.ok())
     status = writer_.give([this] { return syncFile(file_, path_); });
-  absl::StatusOr<std::string> hash = status;
-  if (status.ok())
-    hash = order_ == Order::kAny ? hashBlobFile(file_, path_, bytes_)
-                                 : finishHash();
-  if (absl::Status synced = writer_.drain(); hash.ok() && !synced.ok())
-    hash = synced;
-  if (::close(std::exchange(file_, -1)) != 0 && hash.ok())
-    return systemError(path_, "writing", errno);
-  return hash;
+  if (!status.ok())
+    return status;
+  absl::StatusOr<std::string> hash =
+      order_ == Order::kAny ? hashBlobFile(file_, path_, bytes_) : finishHash();
+  status = writer_.drain();
+  if (::close(std::exchange(file_, -1)) != 0 && status.ok())
+    status = systemError(path_, "writing", errno);
+  return status.ok() ? hash : status;
 }
 
 absl::StatusOr<std::string> BlobFile::finishHash() {

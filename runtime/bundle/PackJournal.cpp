@@ -21,7 +21,7 @@ bool addNote(std::string_view line, PackJournal::Packed &packed) {
   constexpr size_t kEach = kHashDigits + 1;
   uint64_t parts = 0;
   if (line.size() < kPartsDigits || (line.size() - kPartsDigits) % kEach ||
-      !absl::SimpleAtoi(line.substr(0, kPartsDigits), &parts))
+      !absl::SimpleAtoi(absl::string_view(line.data(), kPartsDigits), &parts))
     return false;
   packed.parts = parts;
   for (size_t at = kPartsDigits; at < line.size(); at += kEach)

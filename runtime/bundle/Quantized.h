@@ -133,11 +133,14 @@ constexpr uint8_t floatToCode(Quantization q, float v) {
 }
 
 /// The scale, as bf16, of a block whose largest magnitude is `most`: what makes
-/// it the largest code's, rounded up; not so small that its inverse overflows.
+/// it the largest code's, to nearest, ties to even (so that codes which have
+/// that largest one get their scale back); not so small that its inverse
+/// overflows.
 constexpr uint16_t quantizationScale(Quantization q, float most) {
   float scale = most * (q == Quantization::kInt8 ? 1.0f / 127 : 1.0f / 448);
   scale = scale > 0x1p-100f ? scale : 0x1p-100f;
-  return uint16_t((__builtin_bit_cast(uint32_t, scale) + 0xffff) >> 16);
+  uint32_t bits = __builtin_bit_cast(uint32_t, scale);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 constexpr float scaleToFloat(uint16_t scale) {
   return __builtin_bit_cast(float, uint32_t(scale) << 16);
