@@ -54,12 +54,11 @@ struct FileRecord {
   std::string sha256; // lower-case hex; of the blob, BlobHash's
 };
 
-/// Version 4 added weights of 8 bits: the option `quantization` and the plan's
-/// field; the plan's clusters; and the blob's hash is one of chunks
-/// (BlobHash.h). Version 3 added
-/// prefill: the option `max_prefill`, the plan's fields and regions,
-/// prefill.ptx. Bundles of versions 2 and 3 are read as those without what came
-/// later. Nothing of version 1 is read.
+/// Version 4 added weights of 8 bits (the option `quantization` and the plan's
+/// field) and the plan's clusters, and the blob's hash became one of chunks
+/// (BlobHash.h). Version 3 added prefill: the option `max_prefill`, the plan's
+/// fields and regions, prefill.ptx. Bundles of versions 2 and 3 are read as
+/// those without what came later. Nothing of version 1 is read.
 inline constexpr uint32_t kBundleFormatVersion = 4, kOldestFormatVersion = 2,
                           kChunkedHashVersion = 4;
 

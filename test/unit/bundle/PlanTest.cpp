@@ -116,7 +116,7 @@ TEST(PlanTables, ReadsEarlierVersions) {
     ModelConfig model = hashModel();
     PlanTables plan = makePlan(model);
     std::string bytes = plan.serialize();
-    bytes.erase(begin, 148 - begin);
+    bytes.erase(begin, 152 - begin);
     bytes[8] = version;
     uint64_t size = bytes.size();
     bytes.replace(16, sizeof size, reinterpret_cast<const char *>(&size),
@@ -136,7 +136,7 @@ TEST(PlanTables, KeepsTheQuantization) {
   auto back = PlanTables::parse(bytes, "p", model);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, plan);
-  bytes[144] = 3;
+  bytes[148] = 3;
   EXPECT_EQ(PlanTables::parse(bytes, "p", model).status().message(),
             "p: quantization: found an unknown number, expected 0, 1 or 2");
 }
