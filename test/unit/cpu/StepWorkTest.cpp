@@ -36,6 +36,16 @@ TEST(StepWork, BytesAreThoseOfTheElements) {
   EXPECT_EQ(stepBytes(model(), 2, 7, 5, Quantization::kNone, 4).kv, 2 * b.kv);
 }
 
+TEST(StepWork, CodesHaveAByteAndScales) {
+  StepBytes b = stepBytes(model(), 2, 7, 5, Quantization::kInt8, 2);
+  EXPECT_EQ(b.qkv, 3 * (4 + 2 * 2) * 6 * (20 + 2));
+  EXPECT_EQ(b.head, 100 * (20 + 2));
+  ModelConfig m = model();
+  m.hiddenSize = 256; // 8 blocks of inputs
+  b = stepBytes(m, 2, 7, 5, Quantization::kFp8, 2);
+  EXPECT_EQ(b.qkv, 3 * (4 + 2 * 2) * 6 * (256 + 16));
+}
+
 TEST(StepWork, HashRoutingHasNoRouter) {
   ModelConfig m = model();
   m.hash.emplace();
