@@ -441,7 +441,7 @@ template <class B> GROK_DEVICE void produce(B &block) {
           uint64_t offset =
               extent.offset + (item == kItems ? 0 : layer * extent.layerStride);
           ring.push(block, block.params.weights + offset,
-                    uint64_t(extent.tileCount) * steps * kFragmentBytes);
+                    extentBytes(Weights<B>::kCodes, extent.tileCount, steps));
         }
       }
     }

@@ -1,6 +1,6 @@
 // y = W x for the rows of W that this slot owns and up to 8 vectors x at once,
-// on the tensor cores. A lane's 16 bytes of a weight fragment are two k16 steps
-// of 8 rows; two tiles are the upper and the lower half of the 16-row operand
+// on the tensor cores. A lane's part of a weight fragment is two k16 steps of 8
+// rows; two tiles are the upper and the lower half of the 16-row operand
 // of m16n8k16 (a single tile has zeros beside it), the columns are the vectors.
 // With split activations a second product adds the low halves to the same sums.
 //
@@ -53,7 +53,7 @@ GROK_DEVICE void reduceTiles(B &block, uint32_t scratch, uint32_t tiles,
   }
 }
 
-/// A k32 step of the operand or of a tile: a lane's 8 values of it.
+/// k32 steps of the operand: a lane's 8 values of each.
 template <uint32_t kCount> struct Steps {
   ptx::U4 step[kCount];
 };
@@ -63,6 +63,7 @@ template <uint32_t kCount> struct Steps {
 template <class B, uint32_t kWidth> struct WarpProduct {
   using Plan = typename B::Plan;
   using Blocks = KBlocks<B, kWidth>;
+  using W = Weights<B>;
   static constexpr uint32_t kPlanes = Plan::kPlanes;
   /// Steps of a warp in a K block, and how many it loads, multiplies and sums
   /// at a time; a K block of fewer holds the longest row.
@@ -75,18 +76,20 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   /// product, if they follow one another in the ring and the stream goes on in
   /// the rest of it.
   static constexpr uint32_t kTiles =
-      kKept && RingReader<B>::kBytes >= 3 * Blocks::kMost * kFragmentBytes ? 2
-                                                                           : 1;
+      kKept && RingReader<B>::kBytes >= 3 * Blocks::kMost * W::kFragment ? 2
+                                                                         : 1;
   using Operands = Steps<kBatch * kPlanes>;
-  /// Of a warp's steps in a chunk; a tile may consist of whole ones.
+  using Loaded = WeightSteps<B, kBatch>;
+  /// Of a warp's steps in a chunk; a tile may consist of whole ones, where no
+  /// scales come before it.
   static constexpr uint32_t kInChunk =
-      Plan::kChunkBytes / (kWarps * kFragmentBytes);
+      Plan::kChunkBytes / (kWarps * W::kFragment);
   static constexpr bool kWholeChunks =
-      Blocks::kEven && kInChunk > 0 &&
-      Blocks::kMost *kFragmentBytes % Plan::kChunkBytes == 0 &&
-      Plan::kChunkBytes % (kWarps * kFragmentBytes) == 0 &&
+      !W::kScaled && Blocks::kEven && kInChunk > 0 &&
+      Blocks::kMost *W::kFragment % Plan::kChunkBytes == 0 &&
+      Plan::kChunkBytes % (kWarps * W::kFragment) == 0 &&
       (Blocks::kOne ||
-       (Blocks::kSteps % Blocks::kMost * kFragmentBytes % Plan::kChunkBytes ==
+       (Blocks::kSteps % Blocks::kMost * W::kFragment % Plan::kChunkBytes ==
             0 &&
         kBatch % kInChunk == 0));
 
@@ -99,7 +102,7 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   }
   /// Whether the warp has an i-th step.
   GROK_DEVICE bool has(uint32_t i) const {
-    return (Blocks::kEven && kSteps % kBatch == 0) || step(i) < count;
+    return kEveryStep || step(i) < count;
   }
 
   /// Steps [first, first + kBatch) of the warp. What lies in columns beyond the
@@ -125,16 +128,16 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   /// Bytes in the ring of steps [first, first + kBatch) of all warps.
   GROK_DEVICE uint32_t batchBytes(uint32_t first) const {
     if constexpr (Blocks::kOne && kSteps == kBatch)
-      return Blocks::kSteps * kFragmentBytes;
+      return Blocks::kSteps * W::kFragment;
     uint32_t left = count - first * kWarps;
-    return (left < kBatch * kWarps ? left : kBatch * kWarps) * kFragmentBytes;
+    return (left < kBatch * kWarps ? left : kBatch * kWarps) * W::kFragment;
   }
 
   /// The same steps of the next `there` tiles in the ring, after waiting for
   /// them. What becomes the second of two tiles, where there is but one, is of
   /// no account.
-  GROK_DEVICE void load(Steps<kBatch> (&w)[kTiles], uint32_t first,
-                        uint32_t there, Phase phase) const {
+  GROK_DEVICE void load(Loaded (&w)[kTiles], uint32_t first, uint32_t there,
+                        Phase phase) const {
     const uint32_t bytes = batchBytes(first);
     ring.await(block, bytes * there, phase);
 #pragma unroll
@@ -145,12 +148,15 @@ template <class B, uint32_t kWidth> struct WarpProduct {
       for (uint32_t i = 0; i < kBatch; ++i) {
         // Only where a chunk begins does the ring's end have to be minded.
         if (!kWholeChunks || i % kInChunk == 0)
-          address = ring.address(block, tile + step(i) * kFragmentBytes) +
-                    block.lane() * 16;
-        w[t].step[i] =
-            load16(first + i, kWholeChunks ? address + i % kInChunk * kWarps *
-                                                           kFragmentBytes
-                                           : address);
+          address = ring.address(block, tile + step(i) * W::kFragment) +
+                    block.lane() * W::kLaneBytes;
+        uint32_t at = address;
+        if constexpr (kWholeChunks)
+          at += i % kInChunk * kWarps * W::kFragment;
+        if constexpr (kEveryStep)
+          ptx::loadSharedWords(at, w[t].step[i].word);
+        else
+          ptx::loadSharedWordsIf(has(first + i), at, w[t].step[i].word);
       }
     }
   }
@@ -162,31 +168,43 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   /// ... are summed apart.
   static constexpr uint32_t kChains = 4;
 
-  /// sums += w x.
+  /// sums += w x, the sums of each tile times its scale.
   GROK_DEVICE void multiply(Sums &sums, const Operands &x,
-                            const Steps<kBatch> (&w)[kTiles]) const {
+                            const Loaded (&w)[kTiles],
+                            const float (&scale)[kTiles]) const {
     Sums chain[kChains] = {};
 #pragma unroll
-    for (uint32_t i = 0; i < kBatch; ++i)
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const ptx::U4 upper = W::operand(w[0].step[i]),
+                    lower =
+                        kTiles > 1 ? W::operand(w[kTiles - 1].step[i]) : upper;
+      Sums &c = chain[i % kChains];
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane) {
-        const ptx::U4 &b = x.step[i * kPlanes + plane], &upper = w[0].step[i],
-                      &lower = w[kTiles - 1].step[i];
-        Sums &c = chain[i % kChains];
+        const ptx::U4 &b = x.step[i * kPlanes + plane];
         ptx::mma<B::Model::kBF16>(c, {upper.x, lower.x, upper.y, lower.y}, b.x,
                                   b.y);
         ptx::mma<B::Model::kBF16>(c, {upper.z, lower.z, upper.w, lower.w}, b.z,
                                   b.w);
       }
+    }
 #pragma unroll
-    for (uint32_t e = 0; e < 4; ++e)
-      sums[e] += (chain[0][e] + chain[1][e]) + (chain[2][e] + chain[3][e]);
+    for (uint32_t e = 0; e < 4; ++e) {
+      float sum = (chain[0][e] + chain[1][e]) + (chain[2][e] + chain[3][e]);
+      if constexpr (W::kScaled)
+        sums[e] = ptx::fma(scale[e / 2 % kTiles], sum, sums[e]);
+      else
+        sums[e] += sum;
+    }
   }
 
 private:
+  /// Every warp has all steps of a batch.
+  static constexpr bool kEveryStep = Blocks::kEven && kSteps % kBatch == 0;
+
   /// Zero for steps past the end.
   GROK_DEVICE ptx::U4 load16(uint32_t i, uint32_t address) const {
-    if constexpr (Blocks::kEven && kSteps % kBatch == 0)
+    if constexpr (kEveryStep)
       return ptx::loadShared16(address);
     return ptx::loadShared16If(has(i), address);
   }
@@ -196,7 +214,8 @@ private:
 /// there: what follows the last word's arrival is short then.
 template <class B, uint32_t kWidth> struct FirstTiles {
   using Product = WarpProduct<B, kWidth>;
-  Steps<Product::kBatch> w[Product::kTiles];
+  typename Product::Loaded w[Product::kTiles];
+  GroupScales<B> scales;
   bool taken = false;
 
   /// Zeros where nothing is taken: what is not defined on some path would
@@ -206,7 +225,7 @@ template <class B, uint32_t kWidth> struct FirstTiles {
     for (uint32_t t = 0; t < Product::kTiles; ++t)
 #pragma unroll
       for (uint32_t i = 0; i < Product::kBatch; ++i)
-        w[t].step[i] = {0, 0, 0, 0};
+        w[t].step[i] = {};
   }
 
   /// Where a K block is a whole row and its operand is kept, takes the tiles
@@ -217,6 +236,8 @@ template <class B, uint32_t kWidth> struct FirstTiles {
       const uint32_t tiles = block.extent(matrix).tileCount;
       if (tiles == 0)
         return;
+      scales.take(block, ring, tiles < kGroupTiles ? tiles : kGroupTiles,
+                  phase);
       Product{block, ring, Product::Blocks::kSteps}.load(
           w, 0, tiles < Product::kTiles ? tiles : Product::kTiles, phase);
       taken = true;
@@ -234,8 +255,8 @@ template <class B, uint32_t kWidth> struct FirstTiles {
 /// Groups of few tiles sum in the two halves of the scratch by turns, so that
 /// the next product begins while some warps still reduce the one before.
 /// Summation order of an output: a warp sums kBatchSteps k32 steps in kChains,
-/// then the batches in order; then sumOfParts. Neither K blocks nor
-/// pairs of tiles show.
+/// scales codes' sums, then adds the batches in order; then sumOfParts. Neither
+/// K blocks nor pairs of tiles show.
 template <uint32_t kWidth, class B, class Stage, class Emit>
 GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
                         bool &staged, Phase phase, FirstTiles<B, kWidth> &ahead,
@@ -256,6 +277,8 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
                          ? extent.tileCount - first
                          : kGroupTiles;
     block.beginPhase();
+    if (!ahead.taken)
+      ahead.scales.take(block, ring, tiles, phase);
     // The lane's two vectors, and which of them there are.
     const uint32_t vector = block.lane() % 4 * 2;
     const bool hasFirst = vector < rows, hasSecond = vector + 1 < rows;
@@ -289,7 +312,10 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
         const uint32_t here = tiles - j < kTiles ? tiles - j : kTiles;
         const bool second = kTiles > 1 && here > 1;
         const uint32_t place = sums + j * kTileSums;
-        float sum[4] = {};
+        float scale[kTiles], sum[4] = {};
+#pragma unroll
+        for (uint32_t t = 0; t < kTiles; ++t)
+          scale[t] = Weights<B>::kScaled ? ahead.scales.of(block, j + t) : 1;
         if constexpr (!Blocks::kOne) {
           // Between K blocks the warp's sums wait where they will be reduced.
           sum[0] = ptx::loadSharedFloatIf(k0 > 0 && hasFirst, place);
@@ -307,7 +333,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
           ahead.taken = false;
           if constexpr (!Product::kKept)
             x = product.operands(i);
-          product.multiply(sum, x, ahead.w);
+          product.multiply(sum, x, ahead.w, scale);
           ring.advance(block, product.batchBytes(i) * here);
         }
         ptx::storeSharedFloatIf(hasFirst, place, sum[0]);

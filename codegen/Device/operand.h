@@ -1,10 +1,10 @@
-// The vectors that a product multiplies weights with: up to 8 rows, a K block at
-// a time, in shared memory as 16-bit operands of the tensor cores.
+// The vectors that a product multiplies weights with: up to 8 rows, a K block
+// at a time, in shared memory as 16-bit operands of the tensor cores.
 //
 // A kernel for one row has every warp stage the k32 steps that it will read, so
 // that no warp waits for another. One for a batch has teams of warps, each with
-// a row: what a row costs beyond its data is paid once. In a pair of blocks each
-// stages half of the rows and gives them to the other:
+// a row: what a row costs beyond its data is paid once. In a pair of blocks
+// each stages half of the rows and gives them to the other:
 //
 //   rank 0: words of rows 0, 2, .. -> operand --+--> own shared memory
 //                                               +--> rank 1's
@@ -16,7 +16,7 @@
 #pragma once
 
 #include "codegen/Device/handover.h"
-#include "codegen/Device/ring.h"
+#include "codegen/Device/weights.h"
 
 namespace grok::device {
 
@@ -67,7 +67,8 @@ private:
 };
 
 /// How a team shares a row among its threads, kEach neighbouring elements at a
-/// time. A single row's warps take their own k32 steps: warp, warp + kWarps, ...
+/// time. A single row's warps take their own k32 steps: warp, warp + kWarps,
+/// ...
 template <class B, uint32_t kEach> struct Parts {
   using T = Team<B>;
   /// Parts of a thread in a row of `steps` k32 steps.
@@ -105,13 +106,13 @@ template <class B, uint32_t kWidth> struct KBlocks {
   }
 };
 
-/// Whether the blocks of a pair share the operand of vectors of kWidth elements:
-/// one K block, so that both stage it equally often.
+/// Whether the blocks of a pair share the operand of vectors of kWidth
+/// elements: one K block, so that both stage it equally often.
 template <class B, uint32_t kWidth>
 inline constexpr bool kShared = B::kPaired && KBlocks<B, kWidth>::kOne;
 
-/// What surrounds the staging of an operand: what passes between the blocks of a
-/// pair, and between the warps of a block.
+/// What surrounds the staging of an operand: what passes between the blocks of
+/// a pair, and between the warps of a block.
 template <class B, uint32_t kWidth> struct Staging {
   using Plan = typename B::Plan;
   using Blocks = KBlocks<B, kWidth>;
@@ -146,8 +147,8 @@ template <class B, uint32_t kWidth> struct Staging {
       return;
     const uint32_t mine = ceilDiv(block.rows() - block.firstRow(), 2);
     if (block.tid == 0)
-      ptx::mbarrierExpect(barriers().given(), (block.rows() - mine) *
-                                                  kRowBytes * Plan::kPlanes);
+      ptx::mbarrierExpect(barriers().given(),
+                          (block.rows() - mine) * kRowBytes * Plan::kPlanes);
     if (block.tid < mine)
       send(block.firstRow() + block.tid * 2);
     ptx::warpSync();
@@ -171,9 +172,9 @@ private:
 #pragma unroll
     for (uint32_t plane = 0; plane < Plan::kPlanes; ++plane) {
       const uint32_t from = own + plane * Plan::kMaxBatch * kStride * 2;
-      ptx::bulkCopyRemote(
-          ptx::remoteAddress(from, block.peer()), from, kRowBytes,
-          ptx::remoteAddress(barriers().given(), block.peer()));
+      ptx::bulkCopyRemote(ptx::remoteAddress(from, block.peer()), from,
+                          kRowBytes,
+                          ptx::remoteAddress(barriers().given(), block.peer()));
     }
   }
 };
@@ -215,7 +216,10 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
       };
       awaitPairs<FullWord>(block, phase, word, [&](uint32_t i) {
         const uint32_t k = inRow + i * P::kApart;
-        return Words{from + i * (P::kApart / kValues),
+        return Words{Weights<B>::kScaled
+                         ? row.words +
+                               Weights<B>::template input<kWidth>(k) / kValues
+                         : from + i * (P::kApart / kValues),
                      takes(i) && (kWidth % kTileK == 0 || k < kWidth),
                      kWidth % kEach == 0 || k + kValues < kWidth};
       });

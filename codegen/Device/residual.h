@@ -32,9 +32,13 @@ template <class B> struct Owned {
   /// No part ends beyond the vector.
   static constexpr bool kAligned = kHidden % kEach == 0;
 
+  /// Where a part lies in the operand of a whole row.
+  static GROK_DEVICE uint32_t place(B &block, uint32_t part) {
+    return P::first(block) + part * P::kApart;
+  }
   /// First element of a part.
   static GROK_DEVICE uint32_t element(B &block, uint32_t part) {
-    return P::first(block) + part * P::kApart;
+    return Weights<B>::template input<kHidden>(place(block, part));
   }
   static GROK_DEVICE bool has(uint32_t element) {
     return kWhole || element < kHidden;
@@ -127,7 +131,8 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
     const float *h = residualRow(block, b);
     float factor = block.normFactor(b);
     for (uint32_t part = 0; part < O::P::count(Blocks::kMost); ++part) {
-      uint32_t k = O::element(block, part), i = first * kTileK + k;
+      uint32_t k = O::place(block, part),
+               i = Weights<B>::template input<O::kHidden>(first * kTileK + k);
       if (k >= end)
         break;
       auto x = O::load(h, i), g = O::load(gain, i);
@@ -140,29 +145,49 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
   staging.finish(Phase::kQkv);
 }
 
+/// Element i of a row of the tied head, of tile `tile` of the `tiles` of the
+/// extent that begins at `extent`.
+template <class B>
+GROK_DEVICE float tiedElement(const uint8_t *extent, uint32_t tile,
+                              uint32_t tiles, uint32_t row, uint32_t i) {
+  constexpr Quantization kCodes = Weights<B>::kCodes;
+  constexpr uint32_t kSteps = Owned<B>::kSteps;
+  const uint32_t place = streamPlace(kCodes, B::Model::kHidden, i),
+                 step = place / kTileK, k = place % kTileK;
+  const uint8_t *fragment =
+      extent +
+      fragmentOffset(kCodes, tile, step, tiles, kSteps, B::Plan::kBlockSteps);
+  if constexpr (Weights<B>::kScaled) {
+    auto *scales =
+        (const uint16_t *)(extent + scaleOffset(kCodes, tile, kSteps));
+    return codeToFloat(kCodes, fragment[row * kTileK + quantizedElement(k)]) *
+           scaleToFloat(scales[row * kScaleBlocks + step % kScaleBlocks]);
+  } else {
+    return from16<B::Model::kBF16>(
+        ((const uint16_t *)fragment)[fragmentElement(row, k)]);
+  }
+}
+
 /// h = multiplier * Emb[token] for every active row. The token's row was
 /// located in control() by locateEmbedding.
 template <class B> GROK_DEVICE void embed(B &block) {
   using M = typename B::Model;
-  using P = typename B::Plan;
   using O = Owned<B>;
   auto &control = block.control();
   const uint32_t b = Team<B>::row(block);
   const bool active = b < block.rows() && block.rowActive(b);
   if (active) {
-    const uint16_t *row =
-        (const uint16_t *)(block.params.weights + control.embeddingRow[b]);
+    const uint8_t *at = block.params.weights + control.embeddingRow[b];
     float *h = residualRow(block, b), squares = 0;
     auto element = [&](uint32_t i) {
-      uint64_t at = i;
+      float value;
       if constexpr (M::kTiedHead)
-        at =
-            fragmentIndex(control.embeddingTile[b], i / kTileK,
-                          control.embeddingTiles[b], O::kSteps,
-                          P::kBlockSteps) *
-                (kFragmentBytes / 2) +
-            fragmentElement(uint32_t(control.token[b]) % kTileRows, i % kTileK);
-      return M::kEmbeddingMultiplier * from16<M::kBF16>(row[at]);
+        value = tiedElement<B>(at, control.embeddingTile[b],
+                               control.embeddingTiles[b],
+                               uint32_t(control.token[b]) % kTileRows, i);
+      else
+        value = from16<M::kBF16>(((const uint16_t *)at)[i]);
+      return M::kEmbeddingMultiplier * value;
     };
     for (uint32_t part = 0; part < O::kParts; ++part) {
       uint32_t i = O::element(block, part);
@@ -221,7 +246,9 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
       y + b * Out::kRowWords + O::P::first(block) / Out::kValues;
   auto words = [&](uint32_t part) {
     uint32_t i = O::element(block, part);
-    return Words{from + part * (O::P::kApart / Out::kValues),
+    return Words{Weights<B>::kScaled
+                     ? y + b * Out::kRowWords + i / Out::kValues
+                     : from + part * (O::P::kApart / Out::kValues),
                  adds && part < kParts && O::has(i),
                  O::kAligned || i + Out::kValues < O::kHidden};
   };

@@ -27,6 +27,7 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
                         uint32_t sm, bool trace) {
   DecodeShape shape = decodeShape(model, plan);
   Constants c = sharedPlanConstants(plan, sm);
+  c.count("kQuantization", uint32_t(plan.quantization));
   c.count("kSlots", plan.slots);
   c.count("kRingStages", plan.ringStages);
   c.count("kChunkBytes", plan.chunkBytes);

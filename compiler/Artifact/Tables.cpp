@@ -95,6 +95,7 @@ FailureOr<PlanTables> toTables(plan::DeviceOp device) {
   tables.maxBatch = bounds.getBatch();
   tables.maxSeq = bounds.getSeq();
   tables.dtype = DType(bounds.getDtype());
+  tables.quantization = Quantization(bounds.getCodes());
   tables.activations = Activations(bounds.getActivations());
   tables.smPolicy = SmPolicy(device.find<plan::AssignmentOp>().getPolicy());
   auto placement = device.find<plan::PlacementOp>();

@@ -93,10 +93,11 @@ void AssignSlots::assign(MatrixOp matrix, SlotPolicy policy, Load &load) {
   for (uint32_t s = allowed.begin; s < allowed.end; ++s) {
     begin[s] = count[s] ? next : 0;
     next += count[s];
-    load[s] += uint64_t(count[s]) * matrix.getSteps() * kFragmentBytes;
   }
   matrix.setBegin(begin);
   matrix.setCount(count);
+  for (uint32_t s = allowed.begin; s < allowed.end; ++s)
+    load[s] += matrix.extentBytes(s);
 }
 
 /// Dense matrices first, since every token needs them; then the experts beside

@@ -28,10 +28,13 @@ namespace {
 
 /// Rows without a bound of their own are at most this long.
 constexpr uint32_t kDefaultMaxSeq = 8192;
+/// The first that has an instruction for fp8.
+constexpr uint32_t kLeastFp8Sm = 90;
 
 struct Bounds {
   uint32_t batch, seq;
   DType dtype;
+  Quantization quantization;
   Activations activations;
 };
 
@@ -73,7 +76,8 @@ struct FormPhases : grok::impl::FormPhasesBase<FormPhases> {
 
 private:
   FailureOr<Target> readTarget(ir::ModelOp modelOp);
-  FailureOr<Bounds> readBounds(ir::ModelOp modelOp, const ModelConfig &model);
+  FailureOr<Bounds> readBounds(ir::ModelOp modelOp, const ModelConfig &model,
+                               const Target &device);
   /// The experts that some token at some position can choose.
   std::vector<uint32_t> reachedExperts(const ModelConfig &model,
                                        ir::ExpertsOp experts);
@@ -117,7 +121,8 @@ void DeviceBuilder::facts(ArrayRef<uint32_t> kept, ArrayRef<uint32_t> reached) {
       model.tiedHead);
   plan::BoundsOp::create(b, loc, bounds.batch, bounds.seq,
                          plan::ElementKind(bounds.dtype),
-                         plan::OperandKind(bounds.activations));
+                         plan::OperandKind(bounds.activations),
+                         plan::CodeKind(bounds.quantization));
   IntegerAttr groups = model.hash
                            ? b.getI32IntegerAttr(int32_t(model.hash->numGroups))
                            : nullptr;
@@ -229,7 +234,8 @@ FailureOr<Target> FormPhases::readTarget(ir::ModelOp modelOp) {
 }
 
 FailureOr<Bounds> FormPhases::readBounds(ir::ModelOp modelOp,
-                                         const ModelConfig &model) {
+                                         const ModelConfig &model,
+                                         const Target &device) {
   auto error = [&](StringRef option) {
     return modelOp.emitError("option '") << option << "': found ";
   };
@@ -241,7 +247,8 @@ FailureOr<Bounds> FormPhases::readBounds(ir::ModelOp modelOp,
   if (seq > model.maxPositions)
     return error("max-seq") << seq << ", expected at most the model's context, "
                             << model.maxPositions;
-  Bounds bounds{maxBatch, seq, model.checkpointDType, Activations::kSingle};
+  Bounds bounds{maxBatch, seq, model.checkpointDType, Quantization::kNone,
+                Activations::kSingle};
   if (activations == "split")
     bounds.activations = Activations::kSplit;
   else if (activations != "single")
@@ -254,6 +261,19 @@ FailureOr<Bounds> FormPhases::readBounds(ir::ModelOp modelOp,
   else if (!dtype.empty())
     return error("dtype") << "'" << dtype.getValue()
                           << "', expected 'bf16' or 'f16'";
+  if (quantization == "int8")
+    bounds.quantization = Quantization::kInt8;
+  else if (quantization == "fp8")
+    bounds.quantization = Quantization::kFp8;
+  else if (quantization != "none")
+    return error("quantization") << "'" << quantization.getValue()
+                                 << "', expected 'none', 'int8' or 'fp8'";
+  if (bounds.quantization == Quantization::kFp8 && device.sm &&
+      device.sm < kLeastFp8Sm)
+    return modelOp.emitError("found weights of fp8 for ")
+           << device.name << " (sm_" << device.sm << "), which converts none, "
+           << "expected sm_" << kLeastFp8Sm
+           << " or later; compile with --dtype int8";
   return bounds;
 }
 
@@ -289,7 +309,7 @@ void FormPhases::runOnOperation() {
   if (failed(parts) || failed(device))
     return signalPassFailure();
   ModelConfig model = ir::configOf(modelOp, *parts);
-  FailureOr<Bounds> bounds = readBounds(modelOp, model);
+  FailureOr<Bounds> bounds = readBounds(modelOp, model, *device);
   if (failed(bounds))
     return signalPassFailure();
 

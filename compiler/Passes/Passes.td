@@ -62,7 +62,8 @@ def FormPhases : Pass<"grok-form-phases", "::mlir::ModuleOp"> {
     Option<"maxBatch", "max-batch", "uint32_t", "8", "Rows that are decoded together, 1 to 8">,
     Option<"maxSeq", "max-seq", "uint32_t", "0", "Positions a row; 0: the model's context, at most 8192">,
     Option<"activations", "activations", "std::string", "\"single\"", "Matrix operands: single or split">,
-    Option<"dtype", "dtype", "std::string", "\"\"", "Stored weights: bf16 or f16; empty: the checkpoint's type">
+    Option<"dtype", "dtype", "std::string", "\"\"", "Operands and stored weights: bf16 or f16; empty: the checkpoint's type">,
+    Option<"quantization", "quantization", "std::string", "\"none\"", "Stored weights in 8 bits instead: none, int8 or fp8">
   ];
   let dependentDialects = ["::grok::plan::PlanDialect"];
 }

@@ -26,6 +26,7 @@ struct PlanPrefill : grok::impl::PlanPrefillBase<PlanPrefill> {
 
 private:
   LogicalResult check();
+  LogicalResult checkWeights();
   bool wanted();
   FailureOr<PrefillTile> chooseTile();
   uint64_t addRegions(const PrefillShape &shape);
@@ -41,6 +42,17 @@ LogicalResult PlanPrefill::check() {
   if (!device.find<ArenaOp>())
     return device.emitOpError("has no memory planned; run --plan-memory first");
   return success();
+}
+
+LogicalResult PlanPrefill::checkWeights() {
+  DeviceOp device = getOperation();
+  CodeKind codes = device.find<BoundsOp>().getCodes();
+  if (codes == CodeKind::None)
+    return success();
+  return device.emitError("found weights of ")
+         << stringifyCodeKind(codes)
+         << ", expected 16-bit ones, which alone prefill multiplies; compile "
+            "with --max-prefill 0";
 }
 
 bool PlanPrefill::wanted() {
@@ -134,6 +146,8 @@ void PlanPrefill::runOnOperation() {
     return signalPassFailure();
   if (!wanted())
     return;
+  if (failed(checkWeights()))
+    return signalPassFailure();
   FailureOr<PrefillTile> tile = chooseTile();
   if (failed(tile))
     return signalPassFailure();

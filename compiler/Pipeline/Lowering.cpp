@@ -118,6 +118,7 @@ std::vector<std::unique_ptr<Pass>> Lowering::planPasses() {
   form.maxSeq = o.maxSeq;
   form.activations = wordFor(o.activations);
   form.dtype = wordFor(o.dtype);
+  form.quantization = wordFor(o.quantization);
   std::vector<std::unique_ptr<Pass>> passes;
   passes.push_back(createFormPhasesFor(request_.target, form));
   passes.push_back(

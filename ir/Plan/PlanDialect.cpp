@@ -6,6 +6,7 @@
 
 #include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/KernelAbi.h"
+#include "runtime/bundle/Quantized.h"
 #include "runtime/bundle/PrefillMemory.h"
 #include "runtime/bundle/WeightLayout.h"
 
@@ -99,6 +100,12 @@ std::string MatrixOp::describe() {
   if (getExpert())
     text += " of expert " + std::to_string(*getExpert());
   return text;
+}
+
+uint64_t MatrixOp::extentBytes(uint32_t s) {
+  auto bounds = (*this)->getParentOfType<DeviceOp>().find<BoundsOp>();
+  return grok::extentBytes(Quantization(bounds.getCodes()),
+                           uint32_t((*getCount())[s]), getSteps());
 }
 
 LogicalResult MatrixOp::verify() {

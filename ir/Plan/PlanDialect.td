@@ -20,7 +20,7 @@ class PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : I32En
   let cppNamespace = "::grok::plan";
 }
 
-// The values are those of grok::Phase, MatrixKind, SmPolicy, BankPolicy, Activations and DType.
+// The values are those of grok::Phase, MatrixKind, SmPolicy, BankPolicy, Activations, DType and Quantization.
 def PhaseKind : PlanEnum<"PhaseKind", "phase of a decode step", [
   I32EnumAttrCase<"Qkv", 0, "qkv">, I32EnumAttrCase<"Attention", 1, "attention">, I32EnumAttrCase<"Merge", 2, "merge">,
   I32EnumAttrCase<"AttnOut", 3, "attn_out">, I32EnumAttrCase<"Route", 4, "route">, I32EnumAttrCase<"GateUp", 5, "gate_up">,
@@ -40,8 +40,11 @@ def PlacePolicy : PlanEnum<"PlacePolicy", "which bank an expert's extents lie in
 def OperandKind : PlanEnum<"OperandKind", "how an activation operand is stored", [
   I32EnumAttrCase<"Single", 0, "single">, I32EnumAttrCase<"Split", 1, "split">]>;
 
-def ElementKind : PlanEnum<"ElementKind", "storage type of weights", [
+def ElementKind : PlanEnum<"ElementKind", "16-bit type of operands and weights", [
   I32EnumAttrCase<"F16", 0, "f16">, I32EnumAttrCase<"BF16", 1, "bf16">]>;
+
+def CodeKind : PlanEnum<"CodeKind", "how streamed weights of 8 bits are stored", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Int8", 1, "int8">, I32EnumAttrCase<"Fp8", 2, "fp8">]>;
 
 def RouterKind : PlanEnum<"RouterKind", "how experts are chosen", [
   I32EnumAttrCase<"Hash", 0, "hash">, I32EnumAttrCase<"Learned", 1, "learned">]>;

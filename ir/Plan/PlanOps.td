@@ -94,10 +94,14 @@ def BoundsOp : Plan_Part<"bounds"> {
   let summary = "What the plan is made for: batch, length and storage types";
   let description = [{
     Rows in use and positions of a row at most; every buffer is sized for them. `single` activations are one 16-bit
-    value of type `dtype`, `split` ones a high and a low one.
+    value of type `dtype`, `split` ones a high and a low one. Streamed weights are of type `dtype` too, or codes of 8
+    bits with scales, `weights int8` or `weights fp8`.
   }];
-  let arguments = (ins I32Attr:$batch, I32Attr:$seq, ElementKind:$dtype, OperandKind:$activations);
-  let assemblyFormat = "`batch` $batch `seq` $seq `dtype` $dtype `activations` $activations attr-dict";
+  let arguments = (ins I32Attr:$batch, I32Attr:$seq, ElementKind:$dtype, OperandKind:$activations,
+                       DefaultValuedAttr<CodeKind, "CodeKind::None">:$codes);
+  let assemblyFormat = [{
+    `batch` $batch `seq` $seq `dtype` $dtype `activations` $activations (`weights` $codes^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
@@ -161,8 +165,8 @@ def AssignmentOp : Plan_Part<"assignment"> {
 def MatrixOp : Plan_Part<"matrix"> {
   let summary = "A streamed matrix and who computes it from where";
   let description = [{
-    `tiles` output tiles of 8 rows, each `steps` fragments of 8 x 32 elements (512 bytes) long; for matrices of a layer,
-    of every layer. Matrices stand in consumption order. Slot s computes tiles [begin[s], begin[s] + count[s]) and reads
+    `tiles` output tiles of 8 rows, each `steps` fragments of 8 x 32 elements long (512 bytes, or 256 and scales); for
+    matrices of a layer, of every layer. Matrices stand in consumption order. Slot s computes tiles [begin[s], begin[s] + count[s]) and reads
     their fragments from `offset[s]` in the blob, which lies in bank `bank[s]`; layer l adds l times the bank's layer
     stride. The arrays are absent until slots are assigned and banks placed; where count is 0 the others are 0.
 
@@ -180,7 +184,7 @@ def MatrixOp : Plan_Part<"matrix"> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Bytes of slot `s`'s extent.
-    uint64_t extentBytes(uint32_t s) { return uint64_t(uint32_t((*getCount())[s])) * getSteps() * 512; }
+    uint64_t extentBytes(uint32_t s);
     /// "gate_up of expert 3", for messages.
     std::string describe();
   }];

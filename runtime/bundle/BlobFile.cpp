@@ -42,13 +42,16 @@ absl::Status BlobFile::create() {
   return absl::OkStatus();
 }
 
-absl::Status BlobFile::reopen(uint64_t prefix) {
+absl::Status BlobFile::reopen(uint64_t prefix,
+                              std::vector<std::string> chunks) {
   file_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file_ < 0)
     return systemError(path_, "opening", errno);
   if (order_ == Order::kAny)
     return absl::OkStatus();
-  return hasher_.give([this, prefix] { return hashFile(prefix); });
+  chunksTaken_ = chunks.size();
+  hash_ = BlobHash(std::move(chunks));
+  return hasher_.give([this, prefix] { return hashPrefix(prefix); });
 }
 
 absl::StatusOr<double> BlobFile::measure() {
@@ -70,6 +73,7 @@ absl::Status BlobFile::write(uint64_t offset, std::span<const uint8_t> bytes) {
   if (piece_->bytes.empty())
     piece_->offset = offset;
   piece_->bytes.insert(piece_->bytes.end(), bytes.begin(), bytes.end());
+  written_ = offset + bytes.size();
   return piece_->bytes.size() < kPieceBytes ? absl::OkStatus() : flush();
 }
 
@@ -105,37 +109,51 @@ std::shared_ptr<BlobFile::Piece> BlobFile::newPiece() {
           }};
 }
 
-absl::Status BlobFile::sync(std::function<absl::Status()> then) {
+absl::Status BlobFile::sync(Synced then) {
   if (absl::Status status = flush(); !status.ok())
     return status;
-  return writer_.give([this, then = std::move(then)]() -> absl::Status {
-    if (::fdatasync(file_) != 0)
-      return systemError(path_, "writing", errno);
-    return then();
-  });
+  return writer_.give(
+      [this, then = std::move(then), written = written_]() -> absl::Status {
+        if (::fdatasync(file_) != 0)
+          return systemError(path_, "writing", errno);
+        return then(takeChunks(written));
+      });
+}
+
+/// The hashes that no one has taken of chunks before byte `written`.
+std::vector<std::string> BlobFile::takeChunks(uint64_t written) {
+  std::lock_guard lock(chunksMutex_);
+  uint64_t whole = written / kHashChunkBytes;
+  size_t count = size_t(std::min<uint64_t>(
+      chunks_.size(), whole > chunksTaken_ ? whole - chunksTaken_ : 0));
+  std::vector<std::string> taken(chunks_.begin(),
+                                 chunks_.begin() + ptrdiff_t(count));
+  chunks_.erase(chunks_.begin(), chunks_.begin() + ptrdiff_t(count));
+  chunksTaken_ += count;
+  return taken;
 }
 
 absl::StatusOr<std::string> BlobFile::finish() {
-  if (absl::Status status = flush(); !status.ok())
-    return status;
-  if (order_ == Order::kAny) {
-    // The hash reads what the system still holds while the rest goes to disk.
-    if (absl::Status status = writer_.drain(); !status.ok())
-      return status;
-    if (absl::Status status = hasher_.give([this] { return hashFile(bytes_); });
-        !status.ok())
-      return status;
-  }
-  absl::Status status = writer_.give([this] { return syncFile(file_, path_); });
+  absl::Status status = flush();
+  if (status.ok() && order_ == Order::kAny)
+    status = writer_.drain(); // the hash reads the file
   if (status.ok())
-    status = writer_.drain();
-  if (status.ok())
-    status = hasher_.drain();
+    status = writer_.give([this] { return syncFile(file_, path_); });
   if (!status.ok())
     return status;
-  hashZeros(bytes_);
-  if (::close(std::exchange(file_, -1)) != 0)
-    return systemError(path_, "writing", errno);
+  absl::StatusOr<std::string> hash =
+      order_ == Order::kAny ? hashBlobFile(file_, path_, bytes_) : finishHash();
+  status = writer_.drain();
+  if (::close(std::exchange(file_, -1)) != 0 && status.ok())
+    status = systemError(path_, "writing", errno);
+  return status.ok() ? hash : status;
+}
+
+absl::StatusOr<std::string> BlobFile::finishHash() {
+  if (absl::Status status = hasher_.drain(); !status.ok())
+    return status;
+  if (absl::Status status = hashZeros(bytes_); !status.ok())
+    return status;
   return hash_.finish();
 }
 
@@ -154,42 +172,55 @@ absl::Status BlobFile::put(const Piece &piece) const {
 }
 
 absl::Status BlobFile::hash(const Piece &piece) {
-  if (piece.offset < hashed_)
+  if (piece.offset < hash_.bytes())
     return absl::InternalError(absl::StrCat(
-        path_, ": packed byte ", piece.offset, " after byte ", hashed_));
-  hashZeros(piece.offset);
-  hash_.update(piece.bytes);
-  hashed_ += piece.bytes.size();
-  return absl::OkStatus();
+        path_, ": packed byte ", piece.offset, " after byte ", hash_.bytes()));
+  absl::Status status = hashZeros(piece.offset);
+  if (status.ok())
+    status = hash_.update(piece.bytes);
+  noteChunks();
+  return status;
 }
 
 /// What lies between the parts.
-void BlobFile::hashZeros(uint64_t until) {
+absl::Status BlobFile::hashZeros(uint64_t until) {
   static constexpr uint8_t kZeros[65536] = {};
-  while (hashed_ < until) {
-    uint64_t step = std::min<uint64_t>(until - hashed_, sizeof kZeros);
-    hash_.update({kZeros, size_t(step)});
-    hashed_ += step;
-  }
+  absl::Status status;
+  while (hash_.bytes() < until && status.ok())
+    status = hash_.update({kZeros, size_t(std::min<uint64_t>(
+                                       until - hash_.bytes(), sizeof kZeros))});
+  return status;
 }
 
-absl::Status BlobFile::hashFile(uint64_t bytes) {
+/// What an earlier run has written, behind the chunks whose hashes are known.
+absl::Status BlobFile::hashPrefix(uint64_t bytes) {
   std::vector<uint8_t> buffer(kPieceBytes);
-  while (hashed_ < bytes) {
-    uint64_t step = std::min<uint64_t>(bytes - hashed_, buffer.size());
-    ssize_t got = ::pread(file_, buffer.data(), step, off_t(hashed_));
+  while (hash_.bytes() < bytes) {
+    uint64_t step = std::min<uint64_t>(bytes - hash_.bytes(), buffer.size());
+    ssize_t got = ::pread(file_, buffer.data(), step, off_t(hash_.bytes()));
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
       return systemError(path_, "reading", errno);
     if (got == 0)
       return absl::DataLossError(
-          absl::StrCat(path_, ": found ", hashed_, " bytes, expected ", bytes,
-                       "; another program made it shorter"));
-    hash_.update({buffer.data(), size_t(got)});
-    hashed_ += uint64_t(got);
+          absl::StrCat(path_, ": found ", hash_.bytes(), " bytes, expected ",
+                       bytes, "; another program made it shorter"));
+    if (absl::Status status = hash_.update({buffer.data(), size_t(got)});
+        !status.ok())
+      return status;
   }
+  noteChunks();
   return absl::OkStatus();
+}
+
+/// Puts the hashes that hash_ has more by now where sync() finds them.
+void BlobFile::noteChunks() {
+  std::lock_guard lock(chunksMutex_);
+  const std::vector<std::string> &known = hash_.chunks();
+  chunks_.insert(chunks_.end(),
+                 known.begin() + ptrdiff_t(chunksTaken_ + chunks_.size()),
+                 known.end());
 }
 
 } // namespace grok

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/bundle/Sha256.h"
+#include "runtime/bundle/BlobHash.h"
 #include "runtime/bundle/Worker.h"
 
 namespace grok {
@@ -30,17 +30,21 @@ public:
 
   /// A new file with room for the blob; all that is not written is 0.
   absl::Status create();
-  /// One that is there, written up to `prefix` if the order is ascending.
-  absl::Status reopen(uint64_t prefix);
+  /// One that is there, written up to `prefix` if the order is ascending, with
+  /// the hashes that are known of its first chunks.
+  absl::Status reopen(uint64_t prefix, std::vector<std::string> chunks);
 
   /// Bytes a second that the disk takes, measured on the blob's own space
   /// before anything is written.
   absl::StatusOr<double> measure();
 
   absl::Status write(uint64_t offset, std::span<const uint8_t> bytes);
+  /// Takes the hashes of chunks that have become known, all of them on the
+  /// disk.
+  using Synced = std::function<absl::Status(std::span<const std::string>)>;
   /// Calls `then` once everything that was written so far is on the disk.
-  absl::Status sync(std::function<absl::Status()> then);
-  /// Everything is on the disk; the SHA-256.
+  absl::Status sync(Synced then);
+  /// Everything is on the disk; the blob's hash.
   absl::StatusOr<std::string> finish();
 
 private:
@@ -52,8 +56,11 @@ private:
   std::shared_ptr<Piece> newPiece();
   absl::Status put(const Piece &piece) const;
   absl::Status hash(const Piece &piece);
-  void hashZeros(uint64_t until);
-  absl::Status hashFile(uint64_t bytes);
+  absl::Status hashZeros(uint64_t until);
+  absl::Status hashPrefix(uint64_t bytes);
+  absl::StatusOr<std::string> finishHash();
+  void noteChunks();
+  std::vector<std::string> takeChunks(uint64_t written);
 
   const std::string path_;
   const uint64_t bytes_;
@@ -62,8 +69,11 @@ private:
   std::mutex freeMutex_;
   std::vector<std::unique_ptr<Piece>> free_; // memory that is used again
   std::shared_ptr<Piece> piece_;             // being filled
-  Sha256 hash_;
-  uint64_t hashed_ = 0; // bytes
+  uint64_t written_ = 0;                     // end of what was given last
+  BlobHash hash_;                            // of the hashing thread
+  std::mutex chunksMutex_;
+  std::vector<std::string> chunks_; // that hash_ has and no sync() has taken
+  uint64_t chunksTaken_ = 0;
   Worker hasher_, writer_;
 };
 

@@ -25,7 +25,7 @@ std::vector<BankParts> collect(const ModelConfig &model,
       BankParts &bank = banks[extent.bank];
       (isPerLayer(matrix.kind) ? bank.layered : bank.single)
           .push_back({BlobPart::Kind::kExtent, i, s, 0, extent.offset,
-                      extentBytes(matrix, extent)});
+                      extentBytes(plan, matrix, extent)});
     }
   }
   for (uint32_t s = 0; s < plan.embedding.size(); ++s) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/bundle/BlobFile.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/Names.h"
 #include "runtime/bundle/PackBlob.h"
 #include "runtime/bundle/PackJournal.h"
 
@@ -55,11 +56,11 @@ BlobWriter::BlobWriter(const ModelConfig &model, const PlanTables &plan,
       directory_(std::move(directory)) {}
 
 absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
-                                             uint64_t packed,
+                                             const PackJournal::Packed &packed,
                                              const WriteHooks &hooks) {
   bool whole = weights_.wantsWholeMatrices();
   std::vector<BlobPart> parts = packingOrder(model_, plan_, whole);
-  uint64_t skipped = std::min<uint64_t>(packed, parts.size()), done = 0;
+  uint64_t skipped = std::min<uint64_t>(packed.parts, parts.size()), done = 0;
   for (uint64_t i = 0; i < skipped; ++i)
     done += parts[i].bytes;
   std::span<const BlobPart> rest = std::span(parts).subspan(skipped);
@@ -68,9 +69,9 @@ absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
   BlobFile file(absl::StrCat(directory_, "/", kBlobFile), plan_.blobBytes,
                 whole ? BlobFile::Order::kAny : BlobFile::Order::kAscending);
   absl::Status status;
-  if (packed) {
+  if (packed.parts) {
     const BlobPart *last = skipped ? &parts[skipped - 1] : nullptr;
-    status = file.reopen(last ? last->offset + last->bytes : 0);
+    status = file.reopen(last ? last->offset + last->bytes : 0, packed.chunks);
     if (status.ok())
       status = journal.open(directory_);
     if (status.ok() && hooks.report)
@@ -99,12 +100,22 @@ absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
     if (key.empty() || done - noted < step)
       return absl::OkStatus();
     noted = done;
-    return file.sync(
-        [&journal, number = skipped + count] { return journal.note(number); });
+    return file.sync([&journal, number = skipped + count](
+                         std::span<const std::string> chunks) {
+      return journal.note(number, chunks);
+    });
   };
-  status = packParts(model_, plan_, weights_, rest, sink, partDone);
-  if (!status.ok())
-    return status;
+  absl::StatusOr<QuantizationError> error =
+      packParts(model_, plan_, weights_, rest, sink, partDone);
+  if (!error.ok())
+    return error.status();
+  if (error->elements && hooks.report)
+    hooks.report(false,
+                 absl::StrFormat("weights: %d elements rounded to %s, relative "
+                                 "error %.2e",
+                                 error->elements,
+                                 std::string(wordFor(plan_.quantization)),
+                                 error->relative()));
   absl::StatusOr<std::string> hash = file.finish();
   if (!hash.ok())
     return hash.status();

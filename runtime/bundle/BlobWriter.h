@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/PackJournal.h"
 
 namespace grok {
 
@@ -16,8 +17,9 @@ public:
              TensorSource &weights, std::string directory);
 
   /// `key`: of everything that the blob follows from; empty: a later run cannot
-  /// go on with this one. `packed`: parts that an earlier run has packed.
-  absl::StatusOr<FileRecord> write(const std::string &key, uint64_t packed,
+  /// go on with this one. `packed`: what an earlier run has packed.
+  absl::StatusOr<FileRecord> write(const std::string &key,
+                                   const PackJournal::Packed &packed,
                                    const WriteHooks &hooks);
 
 private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/BlobHash.h"
 #include "runtime/bundle/BundleCheck.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Manifest.h"
@@ -31,6 +32,20 @@ DirectoryIdentity identityOf(const std::string &path) {
   if (::stat(path.c_str(), &info) != 0)
     return {};
   return {info.st_dev, info.st_ino};
+}
+
+/// SHA-256 of a file; `progress` gets the bytes that are done.
+absl::StatusOr<std::string>
+hashFile(const std::string &file,
+         const std::function<void(uint64_t)> &progress) {
+  Sha256 hash;
+  uint64_t done = 0;
+  absl::Status status = streamFile(file, [&](std::span<const uint8_t> bytes) {
+    hash.update(bytes);
+    progress(done += bytes.size());
+    return absl::OkStatus();
+  });
+  return status.ok() ? hash.finish() : status;
 }
 
 } // namespace
@@ -174,22 +189,21 @@ Bundle::verify(const std::function<void(uint64_t, uint64_t)> &progress) const {
   for (const auto &[name, record] : manifest_.files)
     total += record.bytes;
   for (const auto &[name, record] : manifest_.files) {
-    Sha256 hash;
-    std::string file = absl::StrCat(path_, "/", name);
-    absl::Status status = streamFile(file, [&](std::span<const uint8_t> bytes) {
-      hash.update(bytes);
-      done += bytes.size();
+    auto report = [&](uint64_t ofFile) {
       if (progress)
-        progress(done, total);
-      return absl::OkStatus();
-    });
-    if (!status.ok())
-      return status;
-    absl::StatusOr<std::string> found = hash.finish();
+        progress(done + ofFile, total);
+    };
+    const bool chunked =
+        name == kBlobFile && manifest_.formatVersion >= kChunkedHashVersion;
+    std::string file = absl::StrCat(path_, "/", name);
+    absl::StatusOr<std::string> found =
+        chunked ? hashBlobFile(file, record.bytes, report)
+                : hashFile(file, report);
     if (!found.ok())
       return found.status();
     if (*found != record.sha256)
       return hashMismatch(file, *found, record.sha256);
+    done += record.bytes;
   }
   return absl::OkStatus();
 }

@@ -29,6 +29,7 @@ struct WeightsRecipe {
 /// enough to compile again for another target from the bundle alone.
 struct CompileOptions {
   DType dtype = DType::kBF16;
+  Quantization quantization = Quantization::kNone;
   Activations activations = Activations::kSingle;
   SmPolicy smPolicy = SmPolicy::kAll;
   BankPolicy bankPolicy = BankPolicy::kStriped;
@@ -50,15 +51,17 @@ struct TargetRecord {
 
 struct FileRecord {
   uint64_t bytes = 0;
-  std::string sha256; // lower-case hex
+  std::string sha256; // lower-case hex; of the blob, BlobHash's
 };
 
-/// Version 4 added the manifest's seal. Version 3 added prefill: the option
+/// Version 4 added weights of 8 bits (the option `quantization` and the plan's
+/// field), the plan's clusters and the manifest's seal, and the blob's hash
+/// became one of chunks (BlobHash.h). Version 3 added prefill: the option
 /// `max_prefill`, the plan's fields and regions, prefill.ptx. Bundles of
 /// versions 2 and 3 are read as those without what came later. Nothing of
 /// version 1 is read.
 inline constexpr uint32_t kBundleFormatVersion = 4, kOldestFormatVersion = 2,
-                          kSealedFormatVersion = 4;
+                          kSealedFormatVersion = 4, kChunkedHashVersion = 4;
 
 struct Manifest {
   uint32_t formatVersion = kBundleFormatVersion;

@@ -29,6 +29,7 @@ absl::Status checkOptions(const CompileOptions &o, const PlanTables &plan,
   auto word = [](auto v) { return std::string(wordFor(v)); };
   const Field fields[] = {
       {"dtype", word(plan.dtype), word(o.dtype)},
+      {"quantization", word(plan.quantization), word(o.quantization)},
       {"activations", word(plan.activations), word(o.activations)},
       {"SM policy", word(plan.smPolicy), word(o.smPolicy)},
       {"bank policy", word(plan.bankPolicy), word(o.bankPolicy)},

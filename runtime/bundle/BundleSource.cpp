@@ -93,8 +93,17 @@ public:
       std::memcpy(out.data(), floats, out.size_bytes());
       return absl::OkStatus();
     }
+    if (isQuantized(id)) {
+      codes_.resize(out.size());
+      RowScales scales;
+      if (absl::Status status = readStored(id, row, codes_, &scales);
+          !status.ok())
+        return status;
+      dequantizeRow(bundle_->plan().quantization, codes_, scales, out);
+      return absl::OkStatus();
+    }
     half_.resize(out.size());
-    if (absl::Status status = readStored(id, row, half_); !status.ok())
+    if (absl::Status status = readStored(id, row, bytesOf(half_)); !status.ok())
       return status;
     halfToFloat(bundle_->plan().dtype, half_, out.data());
     return absl::OkStatus();
@@ -104,9 +113,20 @@ public:
                          std::span<uint16_t> out) override {
     if (absl::Status status = check(id, row, out.size()); !status.ok())
       return status;
-    if (dtype == bundle_->plan().dtype && !vectorAt(id, row))
-      return readStored(id, row, out);
+    if (dtype == bundle_->plan().dtype && !vectorAt(id, row) &&
+        !isQuantized(id))
+      return readStored(id, row, bytesOf(out));
     return TensorSource::readRow16(id, row, dtype, out);
+  }
+
+  absl::Status readCodes(const TensorId &id, uint32_t row, Quantization q,
+                         std::span<uint8_t> codes, RowScales &scales,
+                         QuantizationError &error) override {
+    if (absl::Status status = check(id, row, codes.size()); !status.ok())
+      return status;
+    if (q == bundle_->plan().quantization && isQuantized(id))
+      return readStored(id, row, codes, &scales);
+    return TensorSource::readCodes(id, row, q, codes, scales, error);
   }
 
 private:
@@ -142,8 +162,22 @@ private:
            (uint64_t(index) + row) * rowBytes;
   }
 
+  static std::span<uint8_t> bytesOf(std::span<uint16_t> halves) {
+    return {reinterpret_cast<uint8_t *>(halves.data()), halves.size_bytes()};
+  }
+
+  /// Vectors and an untied embedding never are.
+  bool isQuantized(const TensorId &id) const {
+    return bundle_->plan().quantization != Quantization::kNone &&
+           (id.kind != TensorKind::kTokenEmbedding ||
+            bundle_->model().tiedHead) &&
+           !vectorAt(id, 0);
+  }
+
+  /// The stored bytes of a row of 16-bit elements, or of codes, whose scales
+  /// are wanted then.
   absl::Status readStored(const TensorId &id, uint32_t row,
-                          std::span<uint16_t> out) {
+                          std::span<uint8_t> out, RowScales *scales = nullptr) {
     const ModelConfig &model = bundle_->model();
     if (id.kind == TensorKind::kTokenEmbedding && !model.tiedHead)
       return readEmbedding(row, out);
@@ -155,40 +189,53 @@ private:
           bundle_->path(), ": found no tensor '", tensorName(id),
           "', expected it for this plan; the bundle was compiled without "
           "this expert, compile from the checkpoint instead"));
-    readMatrixRow(*matrix, place.row, id.layer, out);
+    readMatrixRow(*matrix, place.row, id.layer, out, scales);
     return absl::OkStatus();
   }
 
   void readMatrixRow(const PlanMatrix &matrix, uint32_t row, uint32_t layer,
-                     std::span<uint16_t> out) const {
+                     std::span<uint8_t> out, RowScales *scales) const {
     const PlanTables &plan = bundle_->plan();
+    const Quantization q = plan.quantization;
+    const uint32_t rowBytes = fragmentRowBytes(q),
+                   k = uint32_t(out.size() / elementBytes(q));
     uint32_t tile = row / kTileRows;
     const SlotExtent &extent =
         ownerOf(size_t(&matrix - plan.matrices.data()), tile);
     uint64_t offset = extent.offset;
     if (isPerLayer(matrix.kind))
       offset += layer * plan.banks[extent.bank].layerStride;
-    const uint8_t *base =
-        bundle_->blob().data() + offset + row % kTileRows * kFragmentRowBytes;
+    const uint8_t *base = bundle_->blob().data() + offset;
+    tile -= extent.tileBegin;
+    if (scales)
+      std::memcpy(scales->data(),
+                  base + scaleOffset(q, tile, matrix.steps) +
+                      row % kTileRows * sizeof(*scales),
+                  sizeof(*scales));
     for (uint32_t block = 0; block < matrix.steps; block += plan.blockSteps) {
-      const uint8_t *from =
-          base + fragmentIndex(tile - extent.tileBegin, block, extent.tileCount,
-                               matrix.steps, plan.blockSteps) *
-                     kFragmentBytes;
+      const uint8_t *from = base +
+                            fragmentOffset(q, tile, block, extent.tileCount,
+                                           matrix.steps, plan.blockSteps) +
+                            row % kTileRows * rowBytes;
       uint32_t end = std::min(matrix.steps, block + plan.blockSteps);
-      for (uint32_t step = block; step < end; ++step, from += kFragmentBytes)
-        copyFragmentRow(from, out.subspan(size_t(step) * kTileK));
+      for (uint32_t step = block; step < end; ++step, from += fragmentBytes(q))
+        copyFragmentRow(q, from,
+                        out.subspan(size_t(streamedInput(q, k, step * kTileK)) *
+                                    elementBytes(q)));
     }
   }
 
   /// The first 32 elements of `out`, or all if there are fewer: the rest of the
   /// fragment is padding.
-  static void copyFragmentRow(const uint8_t *from, std::span<uint16_t> out) {
-    if (out.size() >= kTileK)
-      return permuteFragmentRow(from, out.data());
-    uint16_t elements[kTileK];
-    permuteFragmentRow(from, elements);
-    std::memcpy(out.data(), elements, out.size_bytes());
+  static void copyFragmentRow(Quantization q, const uint8_t *from,
+                              std::span<uint8_t> out) {
+    uint8_t elements[fragmentRowBytes(Quantization::kNone)];
+    if (q == Quantization::kNone)
+      permuteFragmentRow(from, elements);
+    else
+      permuteCodesFromFragment(from, elements);
+    std::memcpy(out.data(), elements,
+                std::min<size_t>(out.size(), fragmentRowBytes(q)));
   }
 
   const SlotExtent &ownerOf(size_t matrix, uint32_t tile) const {
@@ -199,14 +246,14 @@ private:
     return bundle_->plan().matrices[matrix].slots[std::prev(after)->slot];
   }
 
-  absl::Status readEmbedding(uint32_t row, std::span<uint16_t> out) const {
+  absl::Status readEmbedding(uint32_t row, std::span<uint8_t> out) const {
     for (const EmbeddingExtent &extent : bundle_->plan().embedding) {
       if (row < extent.rowBegin || row - extent.rowBegin >= extent.rowCount)
         continue;
       std::memcpy(out.data(),
                   bundle_->blob().data() + extent.offset +
-                      uint64_t(row - extent.rowBegin) * out.size_bytes(),
-                  out.size_bytes());
+                      uint64_t(row - extent.rowBegin) * out.size(),
+                  out.size());
       return absl::OkStatus();
     }
     return absl::InternalError(
@@ -233,6 +280,7 @@ private:
   std::shared_ptr<Bundle> bundle_;
   std::vector<std::vector<Owner>> owners_; // per matrix, by tile
   std::vector<uint16_t> half_;
+  std::vector<uint8_t> codes_;
   uint64_t bytesRead_ = 0;
 };
 

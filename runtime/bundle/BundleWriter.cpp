@@ -66,14 +66,14 @@ public:
   /// `key` of the blob: what an earlier run of the same key left is taken over.
   absl::Status create(const std::string &key, uint64_t blobBytes) {
     for (const std::string &left : findLeftovers(path_)) {
-      std::optional<uint64_t> parts =
+      std::optional<PackJournal::Packed> packed =
           key.empty() ? std::nullopt : PackJournal::read(left, key);
       absl::StatusOr<uint64_t> bytes =
           regularFileSize(absl::StrCat(left, "/", kBlobFile));
-      if (!parts || !bytes.ok() || *bytes != blobBytes ||
+      if (!packed || !bytes.ok() || *bytes != blobBytes ||
           !directory_.adopt(path_, left).ok())
         continue;
-      packed_ = *parts;
+      packed_ = *std::move(packed);
       return removeAllButBlob();
     }
     return directory_.create(path_);
@@ -81,8 +81,8 @@ public:
   absl::Status commit(bool replace) { return directory_.commit(replace); }
   const std::map<std::string, FileRecord> &files() const { return files_; }
   const std::string &path() const { return directory_.path(); }
-  /// Parts of the blob that are there already.
-  uint64_t packed() const { return packed_; }
+  /// What of the blob is there already.
+  const PackJournal::Packed &packed() const { return packed_; }
   void addBlob(FileRecord record) { files_[kBlobFile] = std::move(record); }
 
   absl::Status addFile(const std::string &name, const std::string &text) {
@@ -117,7 +117,7 @@ private:
 
   std::string path_;
   StagedDirectory directory_;
-  uint64_t packed_ = 0;
+  PackJournal::Packed packed_;
   std::map<std::string, FileRecord> files_;
 };
 

@@ -1,11 +1,12 @@
-// One row of a fragment, both ways: what fragmentElement says, sixteen bytes at
-// a time.
+// One row of a fragment, both ways: what fragmentElement and quantizedElement
+// say, sixteen or thirty-two bytes at a time.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
-#include "runtime/bundle/TileLayout.h"
+#include "runtime/bundle/Quantized.h"
 
 namespace grok {
 
@@ -26,6 +27,29 @@ inline void permuteFragmentRow(const void *in, void *out) {
   t[3] = __builtin_shufflevector(high[0], high[1], 2, 3, 6, 7);
   std::memcpy(out, t, sizeof(t));
 }
-inline constexpr uint32_t kFragmentRowBytes = kTileK * 2;
+constexpr uint32_t fragmentRowBytes(Quantization q) {
+  return kTileK * elementBytes(q);
+}
+
+/// The same of 32 codes, from logical order (quantizedElement) and back.
+namespace detail {
+typedef uint8_t Codes __attribute__((vector_size(kTileK)));
+template <uint32_t (&kFrom)(uint32_t), int... I>
+inline void permuteCodes(const void *in, void *out,
+                         std::integer_sequence<int, I...>) {
+  Codes c;
+  std::memcpy(&c, in, sizeof(c));
+  c = __builtin_shufflevector(c, c, int(kFrom(I))...);
+  std::memcpy(out, &c, sizeof(c));
+}
+} // namespace detail
+inline void permuteCodesToFragment(const uint8_t *in, uint8_t *out) {
+  detail::permuteCodes<quantizedK>(in, out,
+                                   std::make_integer_sequence<int, kTileK>());
+}
+inline void permuteCodesFromFragment(const uint8_t *in, uint8_t *out) {
+  detail::permuteCodes<quantizedElement>(
+      in, out, std::make_integer_sequence<int, kTileK>());
+}
 
 } // namespace grok

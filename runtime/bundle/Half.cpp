@@ -1,13 +1,6 @@
 #include "runtime/bundle/Half.h"
 
-// Two versions of each loop, picked at load time: the baseline's vectors are
-// four wide and lack the variable blends.
-#if defined(__x86_64__) && defined(__ELF__)
-#define GROK_VECTOR_CLONES                                                     \
-  __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define GROK_VECTOR_CLONES
-#endif
+#include "runtime/bundle/VectorClones.h"
 
 namespace grok {
 namespace {

@@ -25,6 +25,7 @@ Words<WeightsRecipe::Kind> weightsWords() {
 
 Json optionsToJson(const CompileOptions &o) {
   return {{"dtype", std::string(wordFor(o.dtype))},
+          {"quantization", std::string(wordFor(o.quantization))},
           {"activations", std::string(wordFor(o.activations))},
           {"sm_policy", std::string(wordFor(o.smPolicy))},
           {"bank_policy", std::string(wordFor(o.bankPolicy))},
@@ -52,6 +53,8 @@ absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
   o.maxPrefill = 0;
   if (formatVersion > 2)
     in.u32("max_prefill", o.maxPrefill);
+  if (formatVersion > 3)
+    in.choice("quantization", o.quantization, quantizationWords());
   in.boolean("keep_unreachable", o.keepUnreachable);
   in.number("pruning_ratio", o.pruningRatio);
   if (in.ok() && !(o.pruningRatio >= 0 && o.pruningRatio <= 1))

@@ -15,6 +15,11 @@ using Words = std::vector<std::pair<std::string_view, Enum>>;
 inline Words<DType> dtypeWords() {
   return {{"bf16", DType::kBF16}, {"f16", DType::kF16}};
 }
+inline Words<Quantization> quantizationWords() {
+  return {{"none", Quantization::kNone},
+          {"int8", Quantization::kInt8},
+          {"fp8", Quantization::kFp8}};
+}
 inline Words<Gelu> geluWords() {
   return {{"tanh", Gelu::kTanh}, {"erf", Gelu::kErf}};
 }
@@ -30,6 +35,11 @@ inline Words<Activations> activationsWords() {
 
 constexpr std::string_view wordFor(DType v) {
   return v == DType::kBF16 ? "bf16" : "f16";
+}
+constexpr std::string_view wordFor(Quantization v) {
+  return v == Quantization::kNone   ? "none"
+         : v == Quantization::kInt8 ? "int8"
+                                    : "fp8";
 }
 constexpr std::string_view wordFor(Gelu v) {
   return v == Gelu::kTanh ? "tanh" : "erf";

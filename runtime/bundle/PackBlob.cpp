@@ -20,6 +20,9 @@ public:
              TensorSource &source, const PartSink &sink)
       : model_(model), plan_(plan), source_(source), sink_(sink) {}
 
+  /// Of everything that was quantised so far.
+  const QuantizationError &error() const { return error_; }
+
   absl::Status packPart(const BlobPart &part) {
     at_ = part.offset;
     switch (part.kind) {
@@ -59,10 +62,13 @@ private:
   absl::Status packExtent(const PlanMatrix &matrix, const SlotExtent &extent,
                           uint32_t layer) {
     MatrixShape shape = matrixShape(model_, matrix.kind);
-    row_.assign(uint64_t(matrix.steps) * kTileK, 0); // padding of k stays zero
+    const Quantization q = plan_.quantization;
+    // Padding of k stays zero.
+    row_.assign(uint64_t(matrix.steps) * kTileK, 0);
+    codes_.assign(row_.size(), 0);
     for (uint32_t first = 0; first < extent.tileCount; first += kGroupTiles) {
       uint32_t tiles = std::min(extent.tileCount - first, kGroupTiles);
-      group_.resize(uint64_t(tiles) * matrix.steps * kFragmentBytes);
+      group_.assign(extentBytes(q, tiles, matrix.steps), 0);
       uint32_t begin = (extent.tileBegin + first) * kTileRows;
       for (uint32_t r = 0; r < tiles * kTileRows; ++r)
         if (absl::Status status =
@@ -75,37 +81,58 @@ private:
     return absl::OkStatus();
   }
 
-  /// Row `r` of the group of `tiles` tiles in group_: row `row` of the matrix.
+  /// Row `r` of the group of `tiles` tiles in group_: row `row` of the matrix,
+  /// zeros past its end.
   absl::Status packRow(const PlanMatrix &matrix, const MatrixShape &shape,
                        uint32_t row, uint32_t layer, uint32_t tiles,
                        uint32_t r) {
-    uint8_t *out = group_.data() + r % kTileRows * kFragmentRowBytes;
-    bool padding = row >= shape.rows;
-    if (!padding) {
-      TensorRow from = matrixRow(model_, matrix.kind, row);
-      if (model_.tiedHead && from.tensor == TensorKind::kHead)
-        from.tensor = TensorKind::kTokenEmbedding;
-      TensorId id{from.tensor, isPerLayer(matrix.kind) ? layer : 0,
-                  matrix.expert};
-      if (absl::Status status = source_.readRow16(
-              id, from.row, plan_.dtype, std::span(row_).first(shape.k));
-          !status.ok())
-        return status;
+    if (row >= shape.rows)
+      return absl::OkStatus();
+    TensorRow from = matrixRow(model_, matrix.kind, row);
+    if (model_.tiedHead && from.tensor == TensorKind::kHead)
+      from.tensor = TensorKind::kTokenEmbedding;
+    TensorId id{from.tensor, isPerLayer(matrix.kind) ? layer : 0,
+                matrix.expert};
+    const Quantization q = plan_.quantization;
+    if (q == Quantization::kNone) {
+      absl::Status status = source_.readRow16(id, from.row, plan_.dtype,
+                                              std::span(row_).first(shape.k));
+      if (status.ok())
+        forEachFragmentRow(matrix, tiles, r, [&](uint32_t step, uint8_t *to) {
+          permuteFragmentRow(row_.data() + uint64_t(step) * kTileK, to);
+        });
+      return status;
     }
-    for (uint32_t block = 0; block < matrix.steps; block += plan_.blockSteps) {
-      uint32_t steps = std::min(matrix.steps - block, plan_.blockSteps);
-      uint8_t *to = out + fragmentIndex(r / kTileRows, block, tiles,
-                                        matrix.steps, plan_.blockSteps) *
-                              kFragmentBytes;
-      const uint16_t *from = row_.data() + uint64_t(block) * kTileK;
-      for (uint32_t step = 0; step < steps; ++step, to += kFragmentBytes) {
-        if (padding)
-          std::memset(to, 0, kFragmentRowBytes);
-        else
-          permuteFragmentRow(from + step * kTileK, to);
-      }
-    }
+    RowScales scales;
+    absl::Status status = source_.readCodes(
+        id, from.row, q, std::span(codes_).first(shape.k), scales, error_);
+    if (!status.ok())
+      return status;
+    std::memcpy(group_.data() + scaleOffset(q, r / kTileRows, matrix.steps) +
+                    r % kTileRows * sizeof(scales),
+                scales.data(), sizeof(scales));
+    forEachFragmentRow(matrix, tiles, r, [&](uint32_t step, uint8_t *to) {
+      uint32_t first = streamedInput(q, shape.k, step * kTileK);
+      permuteCodesToFragment(codes_.data() + first, to);
+    });
     return absl::OkStatus();
+  }
+
+  /// Calls `pack(step, to)` with the place in group_ of every fragment's part
+  /// of row `r`.
+  template <typename Pack>
+  void forEachFragmentRow(const PlanMatrix &matrix, uint32_t tiles, uint32_t r,
+                          const Pack &pack) {
+    const Quantization q = plan_.quantization;
+    for (uint32_t block = 0; block < matrix.steps; block += plan_.blockSteps) {
+      uint32_t end = std::min(matrix.steps, block + plan_.blockSteps);
+      uint8_t *to = group_.data() +
+                    fragmentOffset(q, r / kTileRows, block, tiles, matrix.steps,
+                                   plan_.blockSteps) +
+                    r % kTileRows * fragmentRowBytes(q);
+      for (uint32_t step = block; step < end; ++step, to += fragmentBytes(q))
+        pack(step, to);
+    }
   }
 
   absl::Status packEmbedding(const EmbeddingExtent &extent) {
@@ -153,8 +180,10 @@ private:
   const PlanTables &plan_;
   TensorSource &source_;
   const PartSink &sink_;
+  QuantizationError error_;
   uint64_t at_ = 0; // where the next byte goes
   std::vector<uint16_t> row_;
+  std::vector<uint8_t> codes_;
   std::vector<uint8_t> group_;
   std::vector<float> vector_;
 };
@@ -179,10 +208,11 @@ std::vector<BlobPart> packingOrder(const ModelConfig &model,
   return parts;
 }
 
-absl::Status packParts(const ModelConfig &model, const PlanTables &plan,
-                       TensorSource &weights, std::span<const BlobPart> parts,
-                       const PartSink &sink,
-                       const std::function<absl::Status(size_t)> &done) {
+absl::StatusOr<QuantizationError>
+packParts(const ModelConfig &model, const PlanTables &plan,
+          TensorSource &weights, std::span<const BlobPart> parts,
+          const PartSink &sink,
+          const std::function<absl::Status(size_t)> &done) {
   PartPacker packer(model, plan, weights, sink);
   for (size_t i = 0; i < parts.size(); ++i) {
     absl::Status status = packer.packPart(parts[i]);
@@ -191,7 +221,7 @@ absl::Status packParts(const ModelConfig &model, const PlanTables &plan,
     if (!status.ok())
       return status;
   }
-  return absl::OkStatus();
+  return packer.error();
 }
 
 absl::Status
@@ -217,7 +247,8 @@ packBlob(const ModelConfig &model, const PlanTables &plan,
     return sink(bytes);
   };
   absl::Status status =
-      packParts(model, plan, weights, packingOrder(model, plan, false), place);
+      packParts(model, plan, weights, packingOrder(model, plan, false), place)
+          .status();
   return status.ok() ? padTo(plan.blobBytes) : status;
 }
 

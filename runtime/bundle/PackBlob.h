@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/bundle/BlobWalk.h"
 #include "runtime/bundle/TensorSource.h"
 
@@ -23,10 +23,12 @@ std::vector<BlobPart> packingOrder(const ModelConfig &model,
 
 /// Packs `parts` in order. The bytes of a part come in ascending order; what
 /// lies between parts does not come. `done`, if given, is called after each
-/// part with the number of those that are done.
-absl::Status packParts(const ModelConfig &model, const PlanTables &plan,
-                       TensorSource &weights, std::span<const BlobPart> parts,
-                       const PartSink &sink,
-                       const std::function<absl::Status(size_t)> &done = {});
+/// part with the number of those that are done. How far what was quantised is
+/// from what the source has.
+absl::StatusOr<QuantizationError>
+packParts(const ModelConfig &model, const PlanTables &plan,
+          TensorSource &weights, std::span<const BlobPart> parts,
+          const PartSink &sink,
+          const std::function<absl::Status(size_t)> &done = {});
 
 } // namespace grok

@@ -11,9 +11,23 @@
 namespace grok {
 namespace {
 
-// A line with the key, then a line for each note: only whole lines count.
-constexpr size_t kNoteBytes = 21;
-constexpr uint64_t kMaxBytes = uint64_t(1) << 26;
+// A line with the key, then a line for each note: the parts, and a blank and a
+// hash for each chunk. Only whole lines count.
+constexpr size_t kPartsDigits = 20, kHashDigits = 64;
+constexpr uint64_t kMaxBytes = uint64_t(1) << 28;
+
+/// Adds what a line notes; false if it is none.
+bool addNote(std::string_view line, PackJournal::Packed &packed) {
+  constexpr size_t kEach = kHashDigits + 1;
+  uint64_t parts = 0;
+  if (line.size() < kPartsDigits || (line.size() - kPartsDigits) % kEach ||
+      !absl::SimpleAtoi(absl::string_view(line.data(), kPartsDigits), &parts))
+    return false;
+  packed.parts = parts;
+  for (size_t at = kPartsDigits; at < line.size(); at += kEach)
+    packed.chunks.emplace_back(line.substr(at + 1, kHashDigits));
+  return true;
+}
 
 std::span<const uint8_t> bytesOf(std::string_view text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
@@ -31,13 +45,17 @@ absl::Status PackJournal::create(const std::string &directory,
 
 absl::Status PackJournal::open(const std::string &directory) {
   path_ = absl::StrCat(directory, "/", kFile);
-  return file_.open(path_);
+  if (absl::Status status = file_.open(path_); !status.ok())
+    return status;
+  return file_.write(bytesOf("\n")); // ends a line that is not whole
 }
 
-absl::Status PackJournal::note(uint64_t parts) {
-  if (absl::Status status =
-          file_.write(bytesOf(absl::StrFormat("%020u\n", parts)));
-      !status.ok())
+absl::Status PackJournal::note(uint64_t parts,
+                               std::span<const std::string> chunks) {
+  std::string line = absl::StrFormat("%020u", parts);
+  for (const std::string &chunk : chunks)
+    absl::StrAppend(&line, " ", chunk);
+  if (absl::Status status = file_.write(bytesOf(line + "\n")); !status.ok())
     return status;
   return file_.sync();
 }
@@ -50,20 +68,19 @@ absl::Status PackJournal::remove() {
   return absl::OkStatus();
 }
 
-std::optional<uint64_t> PackJournal::read(const std::string &directory,
-                                          const std::string &key) {
+std::optional<PackJournal::Packed>
+PackJournal::read(const std::string &directory, const std::string &key) {
   absl::StatusOr<std::string> text =
       readWholeFile(absl::StrCat(directory, "/", kFile), kMaxBytes);
   if (!text.ok() || text->compare(0, key.size() + 1, key + "\n") != 0)
     return std::nullopt;
-  size_t notes = (text->size() - key.size() - 1) / kNoteBytes;
-  uint64_t parts = 0;
-  if (notes == 0 ||
-      !absl::SimpleAtoi(text->substr(key.size() + 1 + (notes - 1) * kNoteBytes,
-                                     kNoteBytes - 1),
-                        &parts))
-    return std::nullopt;
-  return parts;
+  Packed packed;
+  bool noted = false;
+  std::string_view rest = std::string_view(*text).substr(key.size() + 1);
+  for (size_t end; (end = rest.find('\n')) != rest.npos;
+       rest.remove_prefix(end + 1))
+    noted |= addNote(rest.substr(0, end), packed);
+  return noted ? std::optional(packed) : std::nullopt;
 }
 
 } // namespace grok

@@ -304,7 +304,7 @@ private:
         if (!extent.tileCount)
           continue;
         absl::Status status = addExtent(
-            extent.bank, extent.offset, extentBytes(matrix, extent),
+            extent.bank, extent.offset, extentBytes(p_, matrix, extent),
             absl::StrCat(matrixName(matrix.kind, matrix.expert), ", slot ", s),
             isPerLayer(matrix.kind) ? layered : single);
         if (!status.ok())
@@ -452,6 +452,9 @@ private:
     if (!hasKernel())
       return error("prefill tokens", absl::StrCat(tile.tokens),
                    "0 in a plan without kernels");
+    if (p_.quantization != Quantization::kNone)
+      return error("prefill tokens", absl::StrCat(tile.tokens),
+                   "0 in a plan with weights of 8 bits");
     uint32_t most = uint32_t(std::min<uint64_t>(
         uint64_t(p_.maxBatch) * p_.maxSeq, kMostPrefillTokens));
     for (absl::Status s :

@@ -26,9 +26,9 @@ PrefillShape prefillShape(const ModelConfig &model, const PlanTables &plan);
 bool needsPresence(const PlanTables &plan, const ModelConfig &model);
 
 /// Bytes of a slot's extent of a matrix in one layer.
-constexpr uint64_t extentBytes(const PlanMatrix &matrix,
+constexpr uint64_t extentBytes(const PlanTables &plan, const PlanMatrix &matrix,
                                const SlotExtent &extent) {
-  return uint64_t(extent.tileCount) * matrix.steps * kFragmentBytes;
+  return extentBytes(plan.quantization, extent.tileCount, matrix.steps);
 }
 
 /// False for the head, which is read once a step.

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view kMagic = "GROKPLAN";
 constexpr uint32_t kVersion = 4;
-/// The versions that added the fields of prefill, and clusters.
+/// The versions that added the fields of prefill, and clusters and the
+/// quantization.
 constexpr uint32_t kPrefillVersion = 3, kClusterVersion = 4;
 constexpr uint32_t kOldestVersion = 2;
 constexpr size_t kMaxNameBytes = 64;
@@ -104,8 +105,11 @@ private:
       plan_.prefill.stages = in_.u32();
       plan_.prefill.sharedBytes = in_.u32();
     }
-    if (version_ >= kClusterVersion)
+    if (version_ >= kClusterVersion) {
       plan_.cluster = in_.u32();
+      if (!readEnum(in_, plan_.quantization, 3))
+        return error("quantization", "an unknown number", "0, 1 or 2");
+    }
     return absl::OkStatus();
   }
 
@@ -235,8 +239,9 @@ void writeScalars(const PlanTables &p, ByteWriter &out) {
   for (uint64_t v : {p.vectorsOffset, p.vectorsLayerBytes, p.blobBytes,
                      p.arenaBytes, p.kvReserveBytes})
     out.u64(v);
-  for (uint32_t v : {p.prefill.tokens, p.prefill.tileTokens, p.prefill.stages,
-                     p.prefill.sharedBytes, p.cluster})
+  for (uint32_t v :
+       {p.prefill.tokens, p.prefill.tileTokens, p.prefill.stages,
+        p.prefill.sharedBytes, p.cluster, uint32_t(p.quantization)})
     out.u32(v);
 }
 

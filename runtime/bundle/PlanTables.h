@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/bundle/PrefillMemory.h"
+#include "runtime/bundle/Quantized.h"
 #include "runtime/bundle/WeightLayout.h"
 
 namespace grok {
@@ -70,7 +71,8 @@ struct PlanTables {
   uint32_t deviceIndex = 0, deviceCount = 1;
   uint32_t slots = 0; // logical SMs
   uint32_t maxBatch = 0, maxSeq = 0;
-  DType dtype = DType::kBF16;
+  DType dtype = DType::kBF16; // 16-bit type of operands, and of weights
+  Quantization quantization = Quantization::kNone; // of streamed matrices
   Activations activations = Activations::kSingle;
   SmPolicy smPolicy = SmPolicy::kAll;
   BankPolicy bankPolicy = BankPolicy::kStriped;

@@ -95,6 +95,24 @@ absl::Status TensorSource::readRow16(const TensorId &id, uint32_t row,
   return roundRow(id, row, dtype, wide, out);
 }
 
+absl::Status TensorSource::readCodes(const TensorId &id, uint32_t row,
+                                     Quantization q, std::span<uint8_t> codes,
+                                     RowScales &scales,
+                                     QuantizationError &error) {
+  values_.resize(codes.size());
+  stored_.resize(codes.size());
+  if (absl::Status status = readRow(id, row, values_); !status.ok())
+    return status;
+  if (std::optional<size_t> column = quantizeRow(q, values_, codes, scales))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor '", tensorName(id), "' [", row, ", ", *column, "]: found ",
+        values_[*column], ", expected a finite value, as ",
+        std::string(wordFor(q)), " has no other"));
+  dequantizeRow(q, codes, scales, stored_);
+  error.add(values_, stored_);
+  return absl::OkStatus();
+}
+
 absl::Status roundRow(const TensorId &id, uint32_t row, DType dtype,
                       std::span<const float> in, std::span<uint16_t> out) {
   if (std::optional<size_t> column = floatToHalf(dtype, in, out.data()))

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/bundle/Quantize.h"
 #include "runtime/bundle/WeightLayout.h"
 
 namespace grok {
@@ -51,6 +53,17 @@ public:
   /// error). The default goes through readRow.
   virtual absl::Status readRow16(const TensorId &id, uint32_t row, DType dtype,
                                  std::span<uint16_t> out);
+
+  /// One row as codes of `q`, in the order of the inputs, with their scales: as
+  /// stored where the source has them, else quantised, which adds to `error`.
+  /// An element that is not finite is an error. The default goes through
+  /// readRow.
+  virtual absl::Status readCodes(const TensorId &id, uint32_t row,
+                                 Quantization q, std::span<uint8_t> codes,
+                                 RowScales &scales, QuantizationError &error);
+
+private:
+  std::vector<float> values_, stored_; // a row
 };
 
 /// Rounds a row as readRow16 does, with its error.

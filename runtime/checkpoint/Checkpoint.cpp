@@ -54,17 +54,33 @@ public:
         (*tensor)->coding != StoredTensor::Coding::kPlain) {
       wide_.resize(out.size());
       reader_.read(**tensor, row, wide_);
-      absl::Status status = roundRow(id, row, dtype, wide_, out);
-      return status.ok()
-                 ? status
-                 : absl::Status(status.code(), absl::StrCat(directory_, ": ",
-                                                            status.message()));
+      return placed(roundRow(id, row, dtype, wide_, out));
     }
     reader_.readStored(**tensor, row, out);
     return absl::OkStatus();
   }
 
+  absl::Status readCodes(const TensorId &id, uint32_t row, Quantization q,
+                         std::span<uint8_t> codes, RowScales &scales,
+                         QuantizationError &error) override {
+    absl::StatusOr<const StoredTensor *> tensor = find(id, row, codes.size());
+    if (!tensor.ok())
+      return tensor.status();
+    if (q == Quantization::kInt8 &&
+        reader_.readCodes(**tensor, row, codes, scales))
+      return absl::OkStatus();
+    return placed(TensorSource::readCodes(id, row, q, codes, scales, error));
+  }
+
 private:
+  /// An error with the checkpoint before it.
+  absl::Status placed(const absl::Status &status) const {
+    return status.ok()
+               ? status
+               : absl::Status(status.code(),
+                              absl::StrCat(directory_, ": ", status.message()));
+  }
+
   absl::StatusOr<const StoredTensor *> find(const TensorId &id, uint32_t row,
                                             size_t columns) const {
     auto it = tensors_.find(id);

@@ -169,15 +169,33 @@ void RowReader::read(const StoredTensor &tensor, uint64_t row,
     return;
   case StoredTensor::Coding::kScaled: {
     uint64_t width = out.size() / tensor.scaleBlocks;
-    const uint8_t *scales =
-        files_[tensor.scales.file].bytes().data() + tensor.scales.offset;
     for (uint64_t block = 0; block < tensor.scaleBlocks; ++block)
-      scale(in + block * width,
-            bf16ToFloat(load16(scales + (block * tensor.shape[0] + row) * 2)),
+      scale(in + block * width, bf16ToFloat(blockScale(tensor, row, block)),
             out.subspan(block * width, width));
     return;
   }
   }
+}
+
+uint16_t RowReader::blockScale(const StoredTensor &tensor, uint64_t row,
+                               uint64_t block) {
+  const uint8_t *scales =
+      files_[tensor.scales.file].bytes().data() + tensor.scales.offset;
+  return load16(scales + (block * tensor.shape[0] + row) * 2);
+}
+
+bool RowReader::readCodes(const StoredTensor &tensor, uint64_t row,
+                          std::span<uint8_t> codes, RowScales &scales) {
+  const uint64_t blocks = tensor.scaleBlocks;
+  if (tensor.coding != StoredTensor::Coding::kScaled ||
+      (blocks != 1 &&
+       !(hasScaleBlocks(uint32_t(codes.size())) && kScaleBlocks % blocks == 0)))
+    return false;
+  std::memcpy(codes.data(), rowBytes(tensor, row, codes.size()).data(),
+              codes.size());
+  for (uint64_t i = 0; i < kScaleBlocks; ++i)
+    scales[i] = blockScale(tensor, row, i * blocks / kScaleBlocks);
+  return true;
 }
 
 void RowReader::readStored(const StoredTensor &tensor, uint64_t row,

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/bundle/Quantize.h"
 #include "runtime/checkpoint/MappedFile.h"
 #include "runtime/checkpoint/StoredTensor.h"
 
@@ -22,8 +23,15 @@ public:
   /// The same as stored, for plain 16-bit tensors.
   void readStored(const StoredTensor &tensor, uint64_t row,
                   std::span<uint16_t> out);
+  /// Codes and scales as stored, where they are int8 and the blocks of their
+  /// scales can be told apart in RowScales; false elsewhere.
+  bool readCodes(const StoredTensor &tensor, uint64_t row,
+                 std::span<uint8_t> codes, RowScales &scales);
 
 private:
+  /// The bf16 scale of a block of inputs of a row.
+  uint16_t blockScale(const StoredTensor &tensor, uint64_t row, uint64_t block);
+
   /// Bytes that may be touched before the pages are given back. A page fault
   /// maps up to kFaultBytes around it, which a read is charged for unless it
   /// continues the one before.

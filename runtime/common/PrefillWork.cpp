@@ -61,7 +61,7 @@ PrefillWork prefillWork(const ModelConfig &m, const PlanTables &plan,
   f.router = m.hash ? 0 : 2 * layers * tokens * m.numExperts * m.hiddenSize;
   f.head = 2 * double(rows.size()) * elements(m, MatrixKind::kHead);
   work.bytes = stepBytes(m, uint32_t(rows.size()), longest, work.experts,
-                         kvElementBytes);
+                         plan.quantization, kvElementBytes);
   work.bytes.embedding = 2 * tokens * m.hiddenSize;
   const double entry = 2.0 * m.numKvHeads * m.headDim * kvElementBytes;
   work.bytes.kv = layers * tokens * entry; // each written; read from caches

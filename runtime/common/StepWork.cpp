@@ -6,17 +6,23 @@
 namespace grok {
 namespace {
 
-/// Weights have 16 bits in either type.
-double weightBytes(const ModelConfig &model, MatrixKind kind) {
+/// Elements, and the scales of a row's blocks of inputs.
+double weightBytes(const ModelConfig &model, MatrixKind kind, Quantization q) {
   MatrixShape shape = matrixShape(model, kind);
-  return 2.0 * shape.rows * shape.k;
+  double scales = q == Quantization::kNone  ? 0
+                  : hasScaleBlocks(shape.k) ? 2 * kScaleBlocks
+                                            : 2;
+  return shape.rows * (double(elementBytes(q)) * shape.k + scales);
 }
 
 } // namespace
 
 StepBytes stepBytes(const ModelConfig &m, uint32_t rows, uint32_t context,
-                    double experts, uint32_t kvElementBytes) {
-  auto bytes = [&](MatrixKind kind) { return weightBytes(m, kind); };
+                    double experts, Quantization quantization,
+                    uint32_t kvElementBytes) {
+  auto bytes = [&](MatrixKind kind) {
+    return weightBytes(m, kind, quantization);
+  };
   const double layers = m.numLayers, hidden = m.hiddenSize;
   StepBytes b;
   b.qkv = layers * bytes(MatrixKind::kQkv);
@@ -27,7 +33,8 @@ StepBytes stepBytes(const ModelConfig &m, uint32_t rows, uint32_t context,
   double router = m.hash ? 0 : m.numExperts;
   b.vectors = sizeof(float) * hidden * (layers * (4 + router) + 1);
   b.head = bytes(MatrixKind::kHead);
-  b.embedding = 2.0 * rows * hidden;
+  double element = m.tiedHead ? elementBytes(quantization) : 2;
+  b.embedding = element * rows * hidden;
   double entry = 2.0 * m.numKvHeads * m.headDim * kvElementBytes; // K and V
   b.kv = layers * rows * context * entry; // context - 1 read, 1 written
   return b;

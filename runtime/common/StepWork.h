@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/bundle/ModelConfig.h"
+#include "runtime/bundle/Quantized.h"
 
 namespace grok {
 
@@ -23,7 +24,8 @@ struct StepBytes {
 
 /// `experts`: distinct experts of the step, summed over the layers.
 StepBytes stepBytes(const ModelConfig &model, uint32_t rows, uint32_t context,
-                    double experts, uint32_t kvElementBytes);
+                    double experts, Quantization quantization,
+                    uint32_t kvElementBytes);
 
 /// Hand-overs that a step waits for one after the other: one a phase of every
 /// layer, and the choice of the tokens.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "runtime/bundle/Quantize.h"
 #include "runtime/bundle/Sampling.h"
 
 namespace grok::cpu {
@@ -146,22 +148,38 @@ void Forward::embed(Worker &w) {
 void Forward::embedColumn(const Column &column, float *out) const {
   float multiplier = float(m_.embeddingMultiplier);
   uint32_t id = uint32_t(column.id);
-  if (m_.tiedHead) {
-    for (uint32_t step = 0; step < tiedRows_.steps(); step += blockSteps_)
-      k_.expandFragments(storage_, blob_.data() + tiedRows_.at(id, step),
-                         std::min(blockSteps_, tiedRows_.steps() - step),
-                         multiplier, out + step * kTileK);
-    return;
-  }
+  if (m_.tiedHead)
+    return embedTied(id, out);
   auto holds = [&](const EmbeddingExtent &e) {
     return id - e.rowBegin < e.rowCount;
   };
   const EmbeddingExtent &extent =
       *std::find_if(embedding_.begin(), embedding_.end(), holds);
-  k_.expandRow(storage_,
+  k_.expandRow(rowStorage_,
                blob_.data() + extent.offset +
                    uint64_t(id - extent.rowBegin) * m_.hiddenSize * 2,
                m_.hiddenSize, multiplier, out);
+}
+
+/// The row of the head that is the token's embedding.
+void Forward::embedTied(uint32_t id, float *out) const {
+  float multiplier = float(m_.embeddingMultiplier);
+  const uint32_t steps = tiedRows_.steps();
+  if (quantization_ == Quantization::kNone) {
+    for (uint32_t step = 0; step < steps; step += blockSteps_)
+      k_.expandFragments(storage_, blob_.data() + tiedRows_.at(id, step),
+                         std::min(blockSteps_, steps - step), multiplier,
+                         out + step * kTileK);
+    return;
+  }
+  RowScales scales;
+  std::memcpy(scales.data(), blob_.data() + tiedRows_.scales(id),
+              sizeof(scales));
+  for (uint32_t step = 0; step < steps; ++step)
+    k_.expandFragments(
+        storage_, blob_.data() + tiedRows_.at(id, step), 1,
+        scaleToFloat(scales[step % kScaleBlocks]) * multiplier,
+        out + streamedInput(quantization_, m_.hiddenSize, step * kTileK));
 }
 
 /// The residual's norm of every column, as the operand of the next matrix.
@@ -181,11 +199,11 @@ void Forward::multiply(const HostMatrix &matrix, unsigned share, uint32_t layer,
   for (const Segment &segment : matrix.share(share)) {
     for (uint32_t i = 0; i != gather.count; ++i)
       y[i] = gather.y[i] + segment.row;
-    k_.matvec({storage_,
-               blob_.data() + segment.offset + layer * segment.layerStride,
-               segment.extentTiles, segment.firstTile, segment.tiles,
-               matrix.steps, blockSteps_, gather.count, gather.x, y,
-               gather.scaled ? gather.scale : nullptr});
+    k_.matvec(
+        {storage_, blob_.data() + segment.offset + layer * segment.layerStride,
+         segment.extentTiles, segment.firstTile, segment.tiles, matrix.steps,
+         blockSteps_, groupOffset(quantization_, 1, matrix.steps), gather.count,
+         gather.x, y, gather.scaled ? gather.scale : nullptr});
   }
 }
 
@@ -391,8 +409,7 @@ void Forward::gatedMlp(Worker &w, unsigned share, uint32_t layer,
     k_.gatedGelu(m_.gelu == Gelu::kErf ? Gate::kErfGelu : Gate::kTanhGelu,
                  w.rows + uint64_t(i) * shareRows_, count, w.gated);
     for (uint32_t f = 0; f != count; ++f)
-      act[i][(first + f) / kTileK * kTileK +
-             permutedIndex(storage_, (first + f) % kTileK)] = w.gated[f];
+      act[i][permutedIndex(storage_, width, first + f)] = w.gated[f];
   }
 }
 

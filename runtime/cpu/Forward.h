@@ -124,6 +124,7 @@ private:
   unsigned shares() const { return pool_.threads() * sharesEach_; }
   void embed(Worker &w);
   void embedColumn(const Column &column, float *out) const;
+  void embedTied(uint32_t id, float *out) const;
   void normalize(Worker &w, const float *gain);
   void qkv(Worker &w, unsigned share, uint32_t layer);
   void rotateAndStore(const Column &column, uint32_t index, uint32_t layer,
@@ -160,7 +161,8 @@ private:
   const ModelConfig m_;
   const std::span<const uint8_t> blob_;
   const Kernels &k_;
-  const Storage storage_;
+  const Quantization quantization_;
+  const Storage rowStorage_, storage_; // of an untied embedding, of matrices
   const uint32_t blockSteps_, maxBatch_, maxSeq_;
   const uint64_t vectorsOffset_, vectorsLayerBytes_, kvReserve_;
   WorkerPool pool_;

@@ -21,8 +21,11 @@ uint32_t roundUp(uint32_t n, uint32_t unit) {
 Forward::Forward(const ModelConfig &model, const PlanTables &plan,
                  std::span<const uint8_t> blob, const LoadLimits &limits,
                  unsigned threads, const Kernels &kernels)
-    : m_(model), blob_(blob), k_(kernels),
-      storage_(plan.dtype == DType::kBF16 ? Storage::kBF16 : Storage::kF16),
+    : m_(model), blob_(blob), k_(kernels), quantization_(plan.quantization),
+      rowStorage_(plan.dtype == DType::kBF16 ? Storage::kBF16 : Storage::kF16),
+      storage_(quantization_ == Quantization::kInt8  ? Storage::kInt8
+               : quantization_ == Quantization::kFp8 ? Storage::kFp8
+                                                     : rowStorage_),
       blockSteps_(plan.blockSteps), maxBatch_(plan.maxBatch),
       maxSeq_(limits.maxSeq), vectorsOffset_(plan.vectorsOffset),
       vectorsLayerBytes_(plan.vectorsLayerBytes), kvReserve_(limits.kvBytes),
@@ -77,7 +80,7 @@ void Forward::planMatrices(const PlanTables &plan) {
                      cut(MatrixKind::kDown, e)};
   embedding_ = plan.embedding;
   if (m_.tiedHead)
-    tiedRows_ = RowLocator(*plan.findMatrix(MatrixKind::kHead), blockSteps_);
+    tiedRows_ = RowLocator(*plan.findMatrix(MatrixKind::kHead), plan);
 }
 
 void Forward::placeWorkers(uintptr_t base) {

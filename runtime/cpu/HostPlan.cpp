@@ -47,21 +47,33 @@ HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan,
   return host;
 }
 
-RowLocator::RowLocator(const PlanMatrix &matrix, uint32_t blockSteps)
+RowLocator::RowLocator(const PlanMatrix &matrix, const PlanTables &plan)
     : extents_(occupiedExtents(matrix)), steps_(matrix.steps),
-      blockSteps_(blockSteps) {}
+      blockSteps_(plan.blockSteps), quantization_(plan.quantization) {}
+
+const SlotExtent &RowLocator::extentOf(uint32_t row) const {
+  auto after =
+      std::upper_bound(extents_.begin(), extents_.end(), row / kTileRows,
+                       [](uint32_t t, const SlotExtent &extent) {
+                         return t < extent.tileBegin;
+                       });
+  return *(after - 1);
+}
 
 uint64_t RowLocator::at(uint32_t row, uint32_t step) const {
-  uint32_t tile = row / kTileRows;
-  auto after = std::upper_bound(extents_.begin(), extents_.end(), tile,
-                                [](uint32_t t, const SlotExtent &extent) {
-                                  return t < extent.tileBegin;
-                                });
-  const SlotExtent &extent = *(after - 1);
-  uint64_t fragment = fragmentIndex(tile - extent.tileBegin, step,
-                                    extent.tileCount, steps_, blockSteps_);
-  return extent.offset + fragment * kFragmentBytes +
-         uint64_t(row % kTileRows) * 64;
+  const SlotExtent &extent = extentOf(row);
+  return extent.offset +
+         fragmentOffset(quantization_, row / kTileRows - extent.tileBegin, step,
+                        extent.tileCount, steps_, blockSteps_) +
+         row % kTileRows * kTileK * elementBytes(quantization_);
+}
+
+uint64_t RowLocator::scales(uint32_t row) const {
+  const SlotExtent &extent = extentOf(row);
+  return extent.offset +
+         scaleOffset(quantization_, row / kTileRows - extent.tileBegin,
+                     steps_) +
+         row % kTileRows * kScaleBlocks * 2;
 }
 
 } // namespace grok::cpu

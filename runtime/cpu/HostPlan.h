@@ -44,20 +44,24 @@ RowRange rowsOf(uint32_t tiles, unsigned share, unsigned shares);
 HostMatrix cutMatrix(const PlanMatrix &matrix, const PlanTables &plan,
                      unsigned shares);
 
-/// Where the fragments of one matrix row begin: byte offset of its first
-/// fragment row in each K block.
+/// Where the parts of one matrix row lie.
 class RowLocator {
 public:
   RowLocator() = default;
-  RowLocator(const PlanMatrix &matrix, uint32_t blockSteps);
-  /// Byte offset in the blob of the row's 64 bytes at K step `step`, the first
-  /// of a block.
+  RowLocator(const PlanMatrix &matrix, const PlanTables &plan);
+  /// Byte offset in the blob of the row's part of the fragment of step `step`
+  /// of the stream. Those of a K block follow one another.
   uint64_t at(uint32_t row, uint32_t step) const;
+  /// Byte offset of the row's scales, if it has any.
+  uint64_t scales(uint32_t row) const;
   uint32_t steps() const { return steps_; }
 
 private:
+  const SlotExtent &extentOf(uint32_t row) const;
+
   std::vector<SlotExtent> extents_; // with tiles, ascending
   uint32_t steps_ = 0, blockSteps_ = 0;
+  Quantization quantization_ = Quantization::kNone;
 };
 
 } // namespace grok::cpu

@@ -1,7 +1,7 @@
 // Which instruction sets this machine has.
 #include "runtime/cpu/Kernels.h"
 
-#include "runtime/bundle/TileLayout.h"
+#include "runtime/bundle/Quantized.h"
 
 namespace grok::cpu {
 namespace baseline {
@@ -16,10 +16,17 @@ extern const Kernels kernels;
 }
 #endif
 
-uint32_t permutedIndex(Storage storage, uint32_t f) {
+uint32_t permutedIndex(Storage storage, uint32_t n, uint32_t f) {
+  const Quantization q = storage == Storage::kInt8  ? Quantization::kInt8
+                         : storage == Storage::kFp8 ? Quantization::kFp8
+                                                    : Quantization::kNone;
+  uint32_t place = streamPlace(q, n, f), in = place % kTileK;
   // fragmentElement of row 0 is the place among a row's 32 elements.
-  uint32_t element = fragmentElement(0, f);
-  return storage == Storage::kBF16 ? (element % 2) * 16 + element / 2 : element;
+  uint32_t element =
+      q == Quantization::kNone ? fragmentElement(0, in) : quantizedElement(in);
+  if (storage == Storage::kBF16)
+    element = element % 2 * 16 + element / 2;
+  return place - in + element;
 }
 
 std::span<const Kernels *const> supportedKernels() {

@@ -14,7 +14,7 @@ namespace grok::cpu {
 
 // Types of their own: this header is compiled for several instruction sets, so
 // it includes nothing that has code.
-enum class Storage { kF16, kBF16 };
+enum class Storage { kF16, kBF16, kInt8, kFp8 };
 enum class Gate { kTanhGelu, kErfGelu };
 
 /// Consecutive tiles of one extent times several columns.
@@ -25,6 +25,7 @@ struct MatvecArgs {
   uint32_t firstTile;    // of these, in the extent
   uint32_t tiles;
   uint32_t steps, blockSteps;
+  uint64_t groupBytes; // of the extent's full groups of tiles
   uint32_t columns;
   const float *const
       *x;          // [columns]: operand in the order of permute(), steps * 32
@@ -63,7 +64,7 @@ struct Kernels {
   void (*addRmsNorm)(float *h, const float *v, float scale, const float *g,
                      uint32_t n, float eps);
   /// Brings n floats, rounded up to 32 with what lies there, into the order in
-  /// which a matvec of this type reads them.
+  /// which a matvec of this type with rows of n reads them.
   void (*permute)(Storage, const float *in, uint32_t n, float *out);
   /// out[r] = row r of w [rows, n] times x.
   void (*dotRows)(const float *w, uint32_t rows, uint32_t n, const float *x,
@@ -80,11 +81,11 @@ struct Kernels {
   void (*scaleAndCap)(float *v, uint32_t n, float multiplier, float cap);
   /// v = e^(v - largest) / sum of them.
   void (*softmax)(float *v, uint32_t n);
-  /// One row of `steps` consecutive fragments (rowBytes: its first 64 bytes)
-  /// times `multiplier`, in natural order.
+  /// One row of `steps` consecutive fragments (rowBytes: its bytes of the
+  /// first) times `multiplier`; the elements of each in natural order.
   void (*expandFragments)(Storage, const uint8_t *rowBytes, uint32_t steps,
                           float multiplier, float *out);
-  /// n 16-bit values times `multiplier`.
+  /// n values of a 16-bit type times `multiplier`.
   void (*expandRow)(Storage, const uint8_t *bytes, uint32_t n, float multiplier,
                     float *out);
   /// Elementwise, for tests.
@@ -93,8 +94,8 @@ struct Kernels {
   void (*erf)(float *v, uint32_t n);
 };
 
-/// Place of element f (0..31 of a 32-element step) in the order of permute().
-uint32_t permutedIndex(Storage storage, uint32_t f);
+/// Place of element f of n in the order of permute().
+uint32_t permutedIndex(Storage storage, uint32_t n, uint32_t f);
 
 /// What this machine can run, best first; the last is plain x86-64 (or the
 /// compiler's baseline elsewhere).

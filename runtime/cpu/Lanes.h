@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "runtime/bundle/TileLayout.h"
+#include "runtime/bundle/Quantized.h"
 
 #define GROK_INLINE inline __attribute__((always_inline))
 
@@ -23,6 +23,8 @@ struct Lanes {
   using Words = uint32_t __attribute__((vector_size(64)));
   using Halves = _Float16 __attribute__((vector_size(32)));
   using Shorts = uint16_t __attribute__((vector_size(32)));
+  using Bytes = uint8_t __attribute__((vector_size(16)));
+  using SignedBytes = int8_t __attribute__((vector_size(16)));
   Vector v;
 };
 
@@ -43,6 +45,8 @@ struct Part {
   using Words = uint32_t __attribute__((vector_size(4 * kPartLanes)));
   using Halves = _Float16 __attribute__((vector_size(2 * kPartLanes)));
   using Shorts = uint16_t __attribute__((vector_size(2 * kPartLanes)));
+  using Bytes = uint8_t __attribute__((vector_size(kPartLanes)));
+  using SignedBytes = int8_t __attribute__((vector_size(kPartLanes)));
   Vector v;
 };
 

@@ -44,6 +44,8 @@ def parse(argv):
                         help="what values matrices have: exact in every 16-bit type, or int8 times Q8_0's or ckpt-0's scales")
     parser.add_argument("--blocks", type=int, default=8, metavar="G",
                         help="blocks of inputs with scales of their own, in ckpt-0's row-parallel matrices")
+    parser.add_argument("--wide", action="store_true",
+                        help="rows of 256 in those matrices, so that each of 8 blocks is whole steps of 32")
     parser.add_argument("--store", metavar="TYPE", help="element type in the files (default: the layout's first): "
                         + "; ".join(f"{k}: {', '.join(v)}" for k, v in STORES.items()))
     parser.add_argument("--spelling", default="self_attn", choices=model.SPELLINGS,

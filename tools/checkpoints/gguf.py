@@ -72,10 +72,10 @@ def metadata(model):
         "general.architecture": "grok", "general.name": "a small model", "general.alignment": ALIGNMENT,
         "grok.embedding_length": models.D, "grok.block_count": model.layers, "grok.context_length": 128,
         "grok.attention.head_count": models.H, "grok.attention.head_count_kv": models.K,
-        "grok.attention.key_length": models.DH, "grok.attention.value_length": models.DH,
+        "grok.attention.key_length": model.head_dim, "grok.attention.value_length": model.head_dim,
         "grok.attention.layer_norm_rms_epsilon": 1e-5, "grok.rope.freq_base": 10000.0,
-        "grok.expert_count": models.E, "grok.expert_used_count": 2, "grok.expert_feed_forward_length": models.F,
-        "grok.feed_forward_length": models.FD if model.dense else models.F, "grok.embedding_scale": 5.5,
+        "grok.expert_count": models.E, "grok.expert_used_count": 2, "grok.expert_feed_forward_length": model.expert_width,
+        "grok.feed_forward_length": models.FD if model.dense else model.expert_width, "grok.embedding_scale": 5.5,
         "grok.logit_scale": 0.625, "grok.attention.output_scale": 0.25, "grok.attn_logit_softcapping": 30.0,
         "grok.router_logit_softcapping": 30.0, "tokenizer.ggml.tokens": [f"t{i}" for i in range(model.options.vocabulary)],
     }

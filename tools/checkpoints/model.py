@@ -8,7 +8,9 @@ FAMILIES = ("grok-1", "grok-2")
 GRIDS = ("half", "q8_0", "int8")
 SPELLINGS = ("attn", "transformer", "self_attn")
 
-D, H, K, DH, E, F, FD = 32, 4, 2, 16, 4, 64, 96
+D, H, K, E, FD = 32, 4, 2, 4, 96
+NARROW = (16, 64)  # head width, expert width
+WIDE = (64, 256)   # so that 8 blocks of the inputs of attn_out and down are whole steps of 32
 Q8_BLOCK = 32
 
 
@@ -32,6 +34,8 @@ def half_values(rng, count):
 class Model:
     def __init__(self, options):
         self.options = options
+        self.head_dim, self.expert_width = WIDE if options.wide else NARROW
+        heads, kv_heads, width = H * self.head_dim, K * self.head_dim, self.expert_width
         self.layers = options.layers
         self.dense = options.family == "grok-2"
         self.tensors = {}
@@ -42,15 +46,15 @@ class Model:
         for layer in range(self.layers):
             for norm in ("pre_attn_norm", "post_attn_norm", "pre_moe_norm", "post_moe_norm"):
                 self._add(f"{layer}.{norm}", (D,))
-            self._add(f"{layer}.query", (H * DH, D))
-            self._add(f"{layer}.key", (K * DH, D))
-            self._add(f"{layer}.value", (K * DH, D))
-            self._add(f"{layer}.attn_out", (D, H * DH))
+            self._add(f"{layer}.query", (heads, D))
+            self._add(f"{layer}.key", (kv_heads, D))
+            self._add(f"{layer}.value", (kv_heads, D))
+            self._add(f"{layer}.attn_out", (D, heads))
             self._add(f"{layer}.router", (E, D))
             for expert in range(E):
-                self._add(f"{layer}.{expert}.gate", (F, D))
-                self._add(f"{layer}.{expert}.up", (F, D))
-                self._add(f"{layer}.{expert}.down", (D, F))
+                self._add(f"{layer}.{expert}.gate", (width, D))
+                self._add(f"{layer}.{expert}.up", (width, D))
+                self._add(f"{layer}.{expert}.down", (D, width))
             if self.dense:
                 self._add(f"{layer}.dense_gate", (FD, D))
                 self._add(f"{layer}.dense_up", (FD, D))
@@ -90,15 +94,15 @@ class Model:
         config = {
             "architectures": ["Grok1ModelForCausalLM"], "model_type": "grok-1", "torch_dtype": "bfloat16",
             "vocab_size": self.options.vocabulary, "hidden_size": D, "num_hidden_layers": self.layers, "num_attention_heads": H,
-            "num_key_value_heads": K, "head_dim": DH, "num_experts": E, "num_experts_per_tok": 2,
-            "intermediate_size": F, "embedding_multiplier_scale": 5.5, "output_multiplier_scale": 0.625,
+            "num_key_value_heads": K, "head_dim": self.head_dim, "num_experts": E,
+            "num_experts_per_tok": 2, "intermediate_size": self.expert_width, "embedding_multiplier_scale": 5.5, "output_multiplier_scale": 0.625,
             "attn_output_multiplier": 0.25, "max_attn_value": 30.0, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
             "max_position_embeddings": 1024, "tie_word_embeddings": True,
         }
         if self.dense:
             config.update({
                 "architectures": ["Grok1ForCausalLM"], "model_type": "git", "residual_moe": True,
-                "moe_intermediate_size": F, "intermediate_size": FD, "router_logit_softcapping": 30.0,
+                "moe_intermediate_size": self.expert_width, "intermediate_size": FD, "router_logit_softcapping": 30.0,
                 "final_logit_softcapping": 50, "attn_temperature_len": 4, "tie_word_embeddings": False,
             })
         with open(path, "w") as file:

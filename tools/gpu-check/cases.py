@@ -1,11 +1,12 @@
-"""The bundles that are checked: every test model, both PTX paths, both 16-bit types, and the options that must not
-change a result."""
+"""The bundles that are checked: every test model, both PTX paths, both 16-bit types, weights of 8 bits, and the options
+that must not change a result."""
 import dataclasses
 
 MODELS = ("tiny-hash", "tiny-top2", "grok1-mha-top1", "hash-offset", "grok2-residual", "grok1-deep")
 TRAINED = ("tiny-hash", "tiny-top2")
 PATHS = ("sm90a", "sm80")
 DTYPES = ("bf16", "f16")
+CODES = {"sm90a": ("int8", "fp8"), "sm80": ("int8",)}  # types of 8 bits; operands are bf16, the models' type
 SYNTHETIC_SEED = 1
 
 # Median relative error of a position's logits that 16-bit activations may have: (f16, bf16).
@@ -16,6 +17,8 @@ SINGLE_LIMITS = {
     "hash-offset": (5e-3, 2e-2),
     "grok2-residual": (1.5e-2, 5e-2),
 }
+# The same of weights of 8 bits, which are other weights than the reference's: (int8, fp8).
+CODES_LIMITS = {model: (3e-2, 1e-1) for model in SINGLE_LIMITS}
 SPLIT_LIMITS = {"grok1-deep": 1e-2}  # twelve random layers amplify any error: chaotic in 16 bits
 
 
@@ -45,13 +48,26 @@ class Case:
     @property
     def limit(self):
         """Of the median relative error; None: reported only."""
+        if self.coded:
+            limits = CODES_LIMITS.get(self.model)
+            return limits and limits[self.dtype == "fp8"]
+        return self.cpu_limit
+
+    @property
+    def cpu_limit(self):
+        """The same against the CPU executor, which has the same weights."""
         if self.activations == "split":
             return SPLIT_LIMITS.get(self.model)
         limits = SINGLE_LIMITS.get(self.model)
-        return limits and limits[self.dtype == "bf16"]
+        return limits and limits[self.dtype != "f16"]
+
+    @property
+    def coded(self):
+        """Weights have 8 bits."""
+        return self.dtype not in DTYPES
 
     def compile_flags(self):
-        flags = ["--dtype", self.dtype, "--activations", self.activations, "--max-prefill", "4096"]
+        flags = ["--dtype", self.dtype, "--activations", self.activations, "--max-prefill", "0" if self.coded else "4096"]
         flags += ["--weights", f"synthetic:{SYNTHETIC_SEED}" if self.variant == "synthetic" else "none"]
         if self.variant == "group":
             flags += ["--sm-policy", "group"]
@@ -69,6 +85,8 @@ def all_cases():
         cases += [Case(m, path, "bf16", variant="group") for m in ("tiny-hash", "hash-offset")]
         cases += [Case("tiny-hash", path, "bf16", variant="keep")]
         cases += [Case(m, path, "bf16", variant="synthetic") for m in ("tiny-hash", "tiny-top2", "grok2-residual")]
+        cases += [Case(m, path, d) for d in CODES[path] for m in MODELS]
+        cases += [Case(m, path, d, variant="synthetic") for d in CODES[path] for m in ("tiny-hash", "grok2-residual")]
     return cases
 
 

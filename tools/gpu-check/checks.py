@@ -14,6 +14,7 @@ from machine import Failure, Script
 RUNS = 100
 SLOT_SHIFTS = (1, 67)  # every slot on another SM
 LOSS_LIMIT = 0.005  # relative
+CODES_LOSS_LIMIT = 0.02  # the same of weights of 8 bits
 ABSENT_SLOT = 3     # computes a part of every model
 LONG_ROW = 200      # positions: several blocks of the KV cache
 PASSES = (1, 7, 64)  # tokens of a prefill pass; the goldens' rows and batches span several
@@ -79,7 +80,8 @@ class BundleCheck:
             self.report("pack", str(failure), "", False)
             return self
         if self.attempt("logits", self.check_logits):
-            self.attempt("prefill", self.check_prefill)
+            if not self.case.coded:  # prefill reads 16-bit weights
+                self.attempt("prefill", self.check_prefill)
             self.check_rest()
         shutil.rmtree(os.path.dirname(self.bundle))
         return self
@@ -199,7 +201,8 @@ class BundleCheck:
         out = self.machine.call("eval", self.bundle, "--ids", path, "--json", "--device", self.machine.device)
         loss = json.loads(out)["nll_per_token"]
         error = abs(loss / self.golden.loss - 1)
-        self.report("loss", f"{loss:.4f} ({100 * error:.3f} %)", f"{100 * LOSS_LIMIT} %", error <= LOSS_LIMIT)
+        limit = CODES_LOSS_LIMIT if self.case.coded else LOSS_LIMIT
+        self.report("loss", f"{loss:.4f} ({100 * error:.3f} %)", f"{100 * limit} %", error <= limit)
 
     def check_long(self):
         """A longer row than the goldens', against the CPU."""
@@ -207,7 +210,7 @@ class BundleCheck:
         row = script.alone(filler(self.vocab, LONG_ROW, 5))
         reference = self.machine.replay(self.bundle, script, device="cpu")[1].rows(f"logits.{row}")
         errors = [relative_error(self.long[p], reference[p]) for p in range(3, LONG_ROW, 7)]
-        self.report_errors(f"{LONG_ROW} positions", errors, self.case.limit)
+        self.report_errors(f"{LONG_ROW} positions", errors, self.case.cpu_limit)
 
     def check_watchdog(self):
         """A slot that no block takes hands nothing over: the kernel must say who waits where, and the next one must run."""

@@ -25,8 +25,7 @@ std::vector<ExpertBanks> expertBanks(const ModelConfig &model,
     banks.resize(plan.banks.size());
     for (const SlotExtent &s : m.slots)
       if (s.tileCount)
-        banks[s.bank] +=
-            uint64_t(s.tileCount) * m.steps * kFragmentBytes * model.numLayers;
+        banks[s.bank] += extentBytes(plan, m, s) * model.numLayers;
   }
   std::vector<ExpertBanks> out;
   for (auto &[expert, banks] : bytes)

@@ -28,14 +28,32 @@ struct Arguments {
   bool keepUnreachable = false, allowOversize = false, trace = false;
 };
 
+/// What --dtype asks of the weights; operands stay of the config's type where
+/// these have 8 bits.
+struct WeightType {
+  std::optional<DType> dtype;
+  Quantization quantization = Quantization::kNone;
+};
+
+Words<WeightType> weightWords() {
+  Words<WeightType> words;
+  for (auto [word, dtype] : dtypeWords())
+    words.push_back({word, {dtype}});
+  for (auto [word, quantization] : quantizationWords())
+    if (quantization != Quantization::kNone)
+      words.push_back({word, {std::nullopt, quantization}});
+  return words;
+}
+
 absl::Status readOptions(const Arguments &args, CompileRequest &request) {
   CompileOptions &o = request.options;
   o.dtype = request.model.checkpointDType;
   if (!args.dtype.empty()) {
-    auto dtype = flagWord<DType>("--dtype", args.dtype, dtypeWords());
-    if (!dtype.ok())
-      return dtype.status();
-    o.dtype = *dtype;
+    auto weights = flagWord<WeightType>("--dtype", args.dtype, weightWords());
+    if (!weights.ok())
+      return weights.status();
+    o.dtype = weights->dtype.value_or(o.dtype);
+    o.quantization = weights->quantization;
   }
   auto batch = flagInteger("--max-batch", args.maxBatch, 1, 8);
   if (!batch.ok())
@@ -238,8 +256,8 @@ Action addCompile(CLI::App &app) {
          "checkpoint, or .gguf file (default: the --config directory)");
   option("-o", args->output, "OUT.grok",
          "the bundle to write; for other --emit a text file");
-  option("--dtype", args->dtype, "bf16|f16",
-         "16-bit type of weights (default: the config's)");
+  option("--dtype", args->dtype, "bf16|f16|int8|fp8",
+         "type of weights (default: the config's)");
   option("--max-batch", args->maxBatch, "N",
          "rows of a batch at most, 1 .. 8 (default 8)");
   option("--max-seq", args->maxSeq, "N",

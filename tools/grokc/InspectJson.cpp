@@ -41,6 +41,7 @@ bool ofOneExpert(MatrixKind kind) {
 
 Json optionsJson(const CompileOptions &o) {
   return {{"dtype", std::string(wordFor(o.dtype))},
+          {"quantization", std::string(wordFor(o.quantization))},
           {"activations", std::string(wordFor(o.activations))},
           {"max_prefill", o.maxPrefill},
           {"sm_policy", std::string(wordFor(o.smPolicy))},
@@ -70,7 +71,7 @@ Json matricesJson(const PlanTables &plan) {
                 {"slot_tiles_min", most ? least : 0},
                 {"slot_tiles_max", most},
                 {"idle_slots", idle},
-                {"bytes", uint64_t(m.tiles) * m.steps * kFragmentBytes},
+                {"bytes", extentBytes(plan.quantization, m.tiles, m.steps)},
                 {"experts", Json::array()}};
     auto alike = std::find_if(rows.begin(), rows.end(), [&](Json other) {
       other["experts"] = Json::array();

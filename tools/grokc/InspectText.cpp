@@ -44,12 +44,15 @@ void printModel(std::ostream &out, const Json &r) {
 
 void printPlan(std::ostream &out, const Json &r) {
   const Json &o = r["options"], &t = r["target"], &p = r["plan"];
-  out << absl::StrFormat("options      %s weights, %s activations, SM policy "
-                         "%s, bank policy %s, batch %s, length %s%s\n",
-                         text(o["dtype"]), text(o["activations"]),
-                         text(o["sm_policy"]), text(o["bank_policy"]),
-                         text(o["max_batch"]), text(o["max_seq"]),
-                         o["trace"] == true ? ", traced kernel" : "");
+  out << absl::StrFormat(
+      "options      %s weights, %s activations, SM policy "
+      "%s, bank policy %s, batch %s, length %s%s\n",
+      o["quantization"] == "none"
+          ? text(o["dtype"])
+          : absl::StrCat(text(o["quantization"]), " and ", text(o["dtype"])),
+      text(o["activations"]), text(o["sm_policy"]), text(o["bank_policy"]),
+      text(o["max_batch"]), text(o["max_seq"]),
+      o["trace"] == true ? ", traced kernel" : "");
   out << absl::StrFormat(
       "target       %s%s, planned for %s MHz\n", text(t["name"]),
       t["sm"] == 0 ? ""

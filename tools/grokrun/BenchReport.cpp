@@ -60,6 +60,7 @@ BenchReport benchReport(const Bundle &bundle, const Executor &executor,
   report.experts = meanOf(result.experts);
   report.bytes =
       stepBytes(bundle.model(), request.rows, request.context, report.experts,
+                bundle.plan().quantization,
                 executor.onCpu() ? uint32_t(sizeof(float))
                                  : kvElementBytes(bundle.plan().activations));
   report.times = distributionOf(result.stepSeconds);

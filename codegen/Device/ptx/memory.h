@@ -147,6 +147,17 @@ GROK_DEVICE U4 loadShared16If(bool there, uint32_t address) {
   return v;
 }
 
+/// 16 bits; zero without `there`.
+GROK_DEVICE uint32_t loadSharedHalfIf(bool there, uint32_t address) {
+  uint16_t v;
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n"
+               "mov.u16 %0, 0;\n@p ld.shared.u16 %0, [%1];\n}"
+               : "=&h"(v)
+               : "r"(address), "r"(uint32_t(there))
+               : "memory");
+  return v;
+}
+
 /// Zero without `there`.
 GROK_DEVICE float loadSharedFloatIf(bool there, uint32_t address) {
   float v;
@@ -201,6 +212,26 @@ GROK_DEVICE void loadSharedWords(uint32_t address, uint32_t (&v)[2]) {
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
                : "=r"(v[0]), "=r"(v[1])
                : "r"(address)
+               : "memory");
+}
+
+/// Zero without `there`.
+GROK_DEVICE void loadSharedWordsIf(bool there, uint32_t address,
+                                   uint32_t (&v)[4]) {
+  U4 all = loadShared16If(there, address);
+  v[0] = all.x;
+  v[1] = all.y;
+  v[2] = all.z;
+  v[3] = all.w;
+}
+
+GROK_DEVICE void loadSharedWordsIf(bool there, uint32_t address,
+                                   uint32_t (&v)[2]) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\n"
+               "mov.u32 %0, 0;\nmov.u32 %1, 0;\n"
+               "@p ld.shared.v2.u32 {%0, %1}, [%2];\n}"
+               : "=&r"(v[0]), "=&r"(v[1])
+               : "r"(address), "r"(uint32_t(there))
                : "memory");
 }
 

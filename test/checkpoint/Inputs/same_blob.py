@@ -16,7 +16,8 @@ def main(grokc, bundle, *options):
     with open(os.path.join(bundle, "manifest.json")) as file:
         target = json.load(file)["target"]["name"]
     with open(os.path.join(bundle, "model.json")) as file:
-        dtype = json.load(file)["options"]["dtype"]
+        options_of = json.load(file)["options"]
+    dtype = options_of["dtype"] if options_of["quantization"] == "none" else options_of["quantization"]
     subprocess.run([grokc, "compile", "--config", "other", "--target", target, "--dtype", dtype, "-o", "other.grok"],
                    check=True)
     if not filecmp.cmp(os.path.join(bundle, "weights.blob"), "other.grok/weights.blob", shallow=False):

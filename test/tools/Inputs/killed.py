@@ -7,14 +7,15 @@ import subprocess
 import sys
 import time
 
-KEY_BYTES, NOTE_BYTES, NOTES = 65, 21, 2
+NOTES = 2
 output, command = sys.argv[1], sys.argv[2:]
 
 
 def notes(pid):
     for path in glob.glob(f"{glob.escape(output)}.tmp-{pid}*/packing"):
         try:
-            return (os.path.getsize(path) - KEY_BYTES) // NOTE_BYTES
+            with open(path, "rb") as file:
+                return file.read().count(b"\n") - 1  # the first line is the key
         except OSError:
             pass  # it is done
     return 0

@@ -1,12 +1,15 @@
 #include "runtime/bundle/Bundle.h"
 
 #include <cerrno>
+#include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Half.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/Names.h"
 #include "test/unit/bundle/TestModel.h"
 
 namespace grok {
@@ -477,6 +480,90 @@ TEST_F(BundleTest, TwelveBanksToEightAndBackIsTheSameBlob) {
       EXPECT_EQ(repack(b, c, m, twelve), readText(a + "/weights.blob"));
       EXPECT_EQ(everyFile(a), everyFile(c));
     }
+}
+
+/// A model whose rows are one block of inputs, or 8.
+ModelConfig wideModel() {
+  ModelConfig m = learnedModel();
+  m.expertWidth = 256;
+  return m;
+}
+
+TEST_F(BundleTest, CodesStayAsTheyAreForAnotherPlan) {
+  const ModelConfig m = wideModel();
+  for (Quantization q : {Quantization::kInt8, Quantization::kFp8}) {
+    test::PlanOptions twelve{27, 12, 4096, DType::kBF16, SmPolicy::kAll, {}},
+        eight{33, 8, 8192, DType::kBF16, SmPolicy::kAll, {}};
+    twelve.quantization = eight.quantization = q;
+    std::string a = dir / "a.grok", b = dir / "b.grok", c = dir / "c.grok";
+    auto weights = syntheticSource(m, 11);
+    BundleContents first = contentsOf(m, makePlan(m, twelve), {Kind::kBlob, 0});
+    std::string said;
+    ASSERT_TRUE(
+        writeBundle(
+            a, first, weights.get(),
+            {{}, [&](bool, const std::string &message) { said += message; }})
+            .ok());
+    EXPECT_NE(
+        said.find(absl::StrCat("elements rounded to ", std::string(wordFor(q)),
+                               ", relative error ")),
+        std::string::npos)
+        << said;
+    EXPECT_EQ(repack(a, b, m, eight),
+              test::packSynthetic(m, makePlan(m, eight), 11));
+    EXPECT_EQ(repack(b, c, m, twelve), readText(a + "/weights.blob"));
+  }
+}
+
+TEST_F(BundleTest, SourceGivesTheValuesOfCodes) {
+  const ModelConfig m = wideModel();
+  test::PlanOptions options;
+  options.quantization = Quantization::kInt8;
+  auto weights = syntheticSource(m, 7);
+  BundleContents contents =
+      contentsOf(m, makePlan(m, options), {Kind::kBlob, 0});
+  ASSERT_TRUE(writeBundle(path, contents, weights.get()).ok());
+  auto source = bundleSource(Bundle::open(path).value());
+  for (TensorId id : {TensorId{TensorKind::kExpertDown, 1, 2},
+                      TensorId{TensorKind::kQuery, 1, 0}}) {
+    TensorShape shape = tensorShape(m, id.kind);
+    std::vector<float> row(shape.columns), exact(shape.columns);
+    std::vector<uint8_t> codes(shape.columns);
+    RowScales scales;
+    for (uint32_t r = 0; r != shape.rows; ++r) {
+      ASSERT_TRUE(weights->readRow(id, r, exact).ok());
+      ASSERT_FALSE(quantizeRow(Quantization::kInt8, exact, codes, scales));
+      dequantizeRow(Quantization::kInt8, codes, scales, exact);
+      ASSERT_TRUE(source->readRow(id, r, row).ok());
+      EXPECT_EQ(row, exact) << tensorName(id) << " row " << r;
+    }
+  }
+}
+
+/// A source with one element that is not finite.
+struct InfiniteSource : TensorSource {
+  std::unique_ptr<TensorSource> inner = syntheticSource(learnedModel(), 1);
+  absl::Status readRow(const TensorId &id, uint32_t row,
+                       std::span<float> out) override {
+    absl::Status status = inner->readRow(id, row, out);
+    if (id.kind == TensorKind::kKey && id.layer == 1 && row == 3)
+      out[5] = INFINITY;
+    return status;
+  }
+};
+
+TEST_F(BundleTest, CodesHaveNoInfinity) {
+  test::PlanOptions options;
+  options.quantization = Quantization::kInt8;
+  InfiniteSource weights;
+  EXPECT_EQ(
+      writeBundle(path,
+                  contentsOf(learnedModel(), makePlan(learnedModel(), options),
+                             {Kind::kBlob, 0}),
+                  &weights)
+          .message(),
+      "tensor 'layers.1.key' [3, 5]: found inf, expected a finite value, "
+      "as int8 has no other");
 }
 
 } // namespace

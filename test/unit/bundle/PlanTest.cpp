@@ -96,7 +96,7 @@ TEST(PlanTables, NamesWhatIsWrongWithTheFile) {
                              "expected the magic GROKPLAN");
   std::string newer = bytes;
   newer[8] = 9;
-  EXPECT_EQ(errorOf(newer), "p.bin: version: found 9, expected at most 3; the "
+  EXPECT_EQ(errorOf(newer), "p.bin: version: found 9, expected at most 4; the "
                             "file was written by a newer release");
   std::string older = bytes;
   older[8] = 1;
@@ -107,18 +107,38 @@ TEST(PlanTables, NamesWhatIsWrongWithTheFile) {
             std::string::npos);
 }
 
-TEST(PlanTables, ReadsTheVersionBeforePrefill) {
+TEST(PlanTables, ReadsEarlierVersions) {
+  struct {
+    char version;
+    size_t begin; // of the fields that it lacks, 0 here
+  } versions[] = {{2, 128}, {3, 144}};
+  for (auto [version, begin] : versions) {
+    ModelConfig model = hashModel();
+    PlanTables plan = makePlan(model);
+    std::string bytes = plan.serialize();
+    bytes.erase(begin, 152 - begin);
+    bytes[8] = version;
+    uint64_t size = bytes.size();
+    bytes.replace(16, sizeof size, reinterpret_cast<const char *>(&size),
+                  sizeof size);
+    auto back = PlanTables::parse(bytes, "p", model);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, plan);
+  }
+}
+
+TEST(PlanTables, KeepsTheQuantization) {
   ModelConfig model = hashModel();
-  PlanTables plan = makePlan(model);
+  test::PlanOptions options;
+  options.quantization = Quantization::kFp8;
+  PlanTables plan = makePlan(model, options);
   std::string bytes = plan.serialize();
-  bytes.erase(128, 16); // the fields of prefill, 0 here
-  bytes[8] = 2;
-  uint64_t size = bytes.size();
-  bytes.replace(16, sizeof size, reinterpret_cast<const char *>(&size),
-                sizeof size);
   auto back = PlanTables::parse(bytes, "p", model);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, plan);
+  bytes[148] = 3;
+  EXPECT_EQ(PlanTables::parse(bytes, "p", model).status().message(),
+            "p: quantization: found an unknown number, expected 0, 1 or 2");
 }
 
 struct Spoiled {

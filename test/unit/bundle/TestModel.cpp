@@ -78,7 +78,7 @@ void placeBank(const ModelConfig &model, PlanTables &plan, uint32_t b,
         if (extent.tileCount && extent.bank == b &&
             isPerLayer(matrix.kind) == layered) {
           extent.offset = at;
-          at += extentBytes(matrix, extent);
+          at += extentBytes(plan, matrix, extent);
         }
   };
   if (b == 0) {
@@ -173,6 +173,7 @@ PlanTables makePlan(const ModelConfig &model, const PlanOptions &options) {
   plan.maxBatch = 2;
   plan.maxSeq = 64;
   plan.dtype = options.dtype;
+  plan.quantization = options.quantization;
   plan.smPolicy = options.smPolicy;
   plan.blockSteps = options.blockSteps;
   plan.ringStages = options.ringStages;
@@ -189,6 +190,7 @@ PlanTables makePlan(const ModelConfig &model, const PlanOptions &options) {
 CompileOptions optionsOf(const PlanTables &plan) {
   CompileOptions o;
   o.dtype = plan.dtype;
+  o.quantization = plan.quantization;
   o.activations = plan.activations;
   o.smPolicy = plan.smPolicy;
   o.bankPolicy = plan.bankPolicy;

@@ -22,6 +22,7 @@ struct PlanOptions {
   SmPolicy smPolicy = SmPolicy::kAll;
   std::vector<uint32_t> dropped; // experts, as pruned
   uint32_t blockSteps = 16, ringStages = 4;
+  Quantization quantization = Quantization::kNone;
 };
 /// A striped plan with a decode kernel's memory.
 PlanTables makePlan(const ModelConfig &model, const PlanOptions &options = {});

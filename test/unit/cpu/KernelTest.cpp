@@ -2,9 +2,12 @@
 // same bits in all of them.
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/bundle/Half.h"
+#include "runtime/bundle/Quantize.h"
 #include "runtime/bundle/Synthetic.h"
 #include "runtime/bundle/TileLayout.h"
 #include "runtime/cpu/Kernels.h"
@@ -74,25 +77,30 @@ TEST(Functions, CapAndGeluHaveTheirCheckValues) {
   EXPECT_NEAR(out[2], 2.690639171, 5e-7);
 }
 
+Quantization quantizationOf(Storage storage) {
+  return storage == Storage::kInt8  ? Quantization::kInt8
+         : storage == Storage::kFp8 ? Quantization::kFp8
+                                    : Quantization::kNone;
+}
+
 /// An extent of `tiles` tiles with random weights, and random operands.
 struct Product {
   Storage storage;
+  Quantization q;
   uint32_t tiles, steps, blockSteps;
-  std::vector<uint16_t> weights; // [row][k], natural
+  std::vector<float> weights; // [row][k], natural, as stored
   std::vector<uint8_t> extent;
   std::vector<std::vector<float>> x, permuted;
 
   Product(Storage storage, uint32_t tiles, uint32_t steps, uint32_t blockSteps,
           uint32_t columns)
-      : storage(storage), tiles(tiles), steps(steps), blockSteps(blockSteps) {
+      : storage(storage), q(quantizationOf(storage)), tiles(tiles),
+        steps(steps), blockSteps(blockSteps),
+        extent(extentBytes(q, tiles, steps)) {
     uint32_t k = steps * kTileK;
-    for (float w : noise(7, size_t(tiles) * kTileRows * k))
-      weights.push_back(floatToHalf(
-          storage == Storage::kBF16 ? DType::kBF16 : DType::kF16, w));
-    extent.resize(weights.size() * 2);
+    weights = noise(7, size_t(tiles) * kTileRows * k);
     for (uint32_t row = 0; row != tiles * kTileRows; ++row)
-      for (uint32_t i = 0; i != k; ++i)
-        place(row, i);
+      placeRow(row, std::span(weights).subspan(size_t(row) * k, k));
     for (uint32_t c = 0; c != columns; ++c) {
       x.push_back(noise(100 + c, k));
       permuted.emplace_back(k);
@@ -115,34 +123,62 @@ struct Product {
       to.push_back(out.data() + size_t(c) * count * kTileRows);
     }
     kernels.matvec({storage, extent.data(), tiles, firstTile, count, steps,
-                    blockSteps, columns, in.data(), to.data(), nullptr});
+                    blockSteps, groupOffset(q, 1, steps), columns, in.data(),
+                    to.data(), nullptr});
     return out;
   }
 
 private:
-  void place(uint32_t row, uint32_t k) {
-    uint64_t fragment =
-        fragmentIndex(row / kTileRows, k / kTileK, tiles, steps, blockSteps);
-    uint64_t element = fragment * kTileRows * kTileK +
-                       fragmentElement(row % kTileRows, k % kTileK);
-    std::memcpy(extent.data() + 2 * element,
-                &weights[size_t(row) * steps * kTileK + k], 2);
+  uint8_t *fragment(uint32_t row, uint32_t place) {
+    return extent.data() + fragmentOffset(q, row / kTileRows, place / kTileK,
+                                          tiles, steps, blockSteps);
+  }
+
+  /// Rounds the row and puts it where the layout says.
+  void placeRow(uint32_t row, std::span<float> values) {
+    if (q != Quantization::kNone)
+      return placeCodes(row, values);
+    DType type = storage == Storage::kBF16 ? DType::kBF16 : DType::kF16;
+    for (uint32_t k = 0; k != values.size(); ++k) {
+      uint16_t half = floatToHalf(type, values[k]);
+      values[k] = halfToFloat(type, half);
+      std::memcpy(fragment(row, k) +
+                      2 * fragmentElement(row % kTileRows, k % kTileK),
+                  &half, 2);
+    }
+  }
+
+  void placeCodes(uint32_t row, std::span<float> values) {
+    std::vector<uint8_t> codes(values.size());
+    RowScales scales;
+    ASSERT_FALSE(quantizeRow(q, values, codes, scales));
+    dequantizeRow(q, codes, scales, values);
+    std::memcpy(extent.data() + scaleOffset(q, row / kTileRows, steps) +
+                    row % kTileRows * sizeof(scales),
+                scales.data(), sizeof(scales));
+    for (uint32_t k = 0; k != values.size(); ++k) {
+      uint32_t place = streamPlace(q, uint32_t(values.size()), k);
+      fragment(
+          row,
+          place)[row % kTileRows * kTileK + quantizedElement(place % kTileK)] =
+          codes[k];
+    }
   }
 };
 
 class MatvecTest : public testing::TestWithParam<Storage> {};
 
 TEST_P(MatvecTest, IsTheProduct) {
-  Product p(GetParam(), 11, 5, 2, 1);
-  std::vector<float> y = p.run(cpu::bestKernels(), 0, 1);
-  for (uint32_t row = 0; row != y.size(); ++row) {
-    double sum = 0;
-    for (uint32_t k = 0; k != p.steps * kTileK; ++k)
-      sum += double(halfToFloat(
-                 GetParam() == Storage::kBF16 ? DType::kBF16 : DType::kF16,
-                 p.weights[size_t(row) * p.steps * kTileK + k])) *
-             p.x[0][k];
-    EXPECT_NEAR(y[row], sum, 1e-5) << "row " << row;
+  for (auto [steps, blockSteps] : {std::pair(5, 2), {24, 16}}) {
+    Product p(GetParam(), 11, uint32_t(steps), uint32_t(blockSteps), 1);
+    std::vector<float> y = p.run(cpu::bestKernels(), 0, 1);
+    for (uint32_t row = 0; row != y.size(); ++row) {
+      double sum = 0;
+      for (uint32_t k = 0; k != p.steps * kTileK; ++k)
+        sum +=
+            double(p.weights[size_t(row) * p.steps * kTileK + k]) * p.x[0][k];
+      EXPECT_NEAR(y[row], sum, 1e-5) << "row " << row;
+    }
   }
 }
 
@@ -182,7 +218,8 @@ TEST_P(MatvecTest, AShareOfTheTilesIsTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, MatvecTest,
-                         testing::Values(Storage::kBF16, Storage::kF16));
+                         testing::Values(Storage::kBF16, Storage::kF16,
+                                         Storage::kInt8, Storage::kFp8));
 
 TEST(Kernels, NormsSoftmaxAndDotsAreTheSameInEveryInstructionSet) {
   constexpr uint32_t n = 77;
@@ -230,6 +267,35 @@ TEST(Kernels, AttentionIsTheSameInEveryInstructionSet) {
       expected = out;
     EXPECT_EQ(out, expected) << k->name;
   }
+}
+
+TEST(Kernels, DecodeEveryCodeExactly) {
+  for (const Kernels *k : cpu::supportedKernels())
+    for (Storage storage : {Storage::kInt8, Storage::kFp8})
+      for (uint32_t first = 0; first != 1 << 8; first += kTileK) {
+        uint8_t codes[kTileK];
+        float out[kTileK];
+        for (uint32_t e = 0; e != kTileK; ++e)
+          codes[e] = uint8_t(first + e);
+        k->expandFragments(storage, codes, 1, 1, out);
+        for (uint32_t e = 0; e != kTileK; ++e)
+          ASSERT_EQ(out[quantizedK(e)],
+                    codeToFloat(quantizationOf(storage), codes[e]))
+              << k->name << ", " << first + e;
+      }
+}
+
+TEST(Kernels, PermutedIndexIsPermute) {
+  for (Storage storage :
+       {Storage::kBF16, Storage::kF16, Storage::kInt8, Storage::kFp8})
+    for (uint32_t n : {96u, 512u}) {
+      std::vector<float> in(n), out(n);
+      for (uint32_t i = 0; i != n; ++i)
+        in[i] = float(i);
+      cpu::bestKernels().permute(storage, in.data(), n, out.data());
+      for (uint32_t i = 0; i != n; ++i)
+        ASSERT_EQ(out[cpu::permutedIndex(storage, n, i)], float(i));
+    }
 }
 
 TEST(Kernels, WidenEveryF16Exactly) {

@@ -1,0 +1,136 @@
+#include "runtime/bundle/BlobHash.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <fcntl.h>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/Worker.h"
+
+namespace grok {
+namespace {
+
+constexpr size_t kReadBytes = size_t(1) << 20; // stays in a cache
+constexpr uint64_t kMostThreads = 8;           // what memory gives
+
+absl::StatusOr<std::string> hashChunk(int file, const std::string &path,
+                                      uint64_t begin, uint64_t end,
+                                      std::vector<uint8_t> &buffer) {
+  Sha256 hash;
+  for (uint64_t at = begin; at < end;) {
+    ssize_t got =
+        ::pread(file, buffer.data(),
+                std::min<uint64_t>(end - at, buffer.size()), off_t(at));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return systemError(path, "reading", errno);
+    if (got == 0)
+      return absl::DataLossError(absl::StrCat(path, ": found ", at,
+                                              " bytes, expected more; another "
+                                              "program made it shorter"));
+    hash.update({buffer.data(), size_t(got)});
+    at += uint64_t(got);
+  }
+  return hash.finish();
+}
+
+} // namespace
+
+BlobHash::BlobHash(std::vector<std::string> chunks)
+    : chunks_(std::move(chunks)), bytes_(chunks_.size() * kHashChunkBytes) {}
+
+absl::Status BlobHash::update(std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    if (!chunk_)
+      chunk_ = std::make_unique<Sha256>();
+    std::span<const uint8_t> part = bytes.first(std::min<uint64_t>(
+        bytes.size(), kHashChunkBytes - bytes_ % kHashChunkBytes));
+    chunk_->update(part);
+    bytes_ += part.size();
+    bytes = bytes.subspan(part.size());
+    if (bytes_ % kHashChunkBytes == 0)
+      if (absl::Status status = endChunk(); !status.ok())
+        return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlobHash::endChunk() {
+  absl::StatusOr<std::string> hash = chunk_->finish();
+  chunk_.reset();
+  if (hash.ok())
+    chunks_.push_back(*std::move(hash));
+  return hash.status();
+}
+
+absl::StatusOr<std::string> BlobHash::finish() {
+  if (chunk_)
+    if (absl::Status status = endChunk(); !status.ok())
+      return status;
+  return blobHash(chunks_);
+}
+
+absl::StatusOr<std::string> blobHash(std::span<const std::string> chunks) {
+  Sha256 hash;
+  for (const std::string &chunk : chunks)
+    hash.update(
+        {reinterpret_cast<const uint8_t *>(chunk.data()), chunk.size()});
+  return hash.finish();
+}
+
+absl::StatusOr<std::string>
+hashBlobFile(const std::string &path, uint64_t bytes,
+             const std::function<void(uint64_t)> &progress) {
+  int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0)
+    return systemError(path, "opening", errno);
+  absl::StatusOr<std::string> hash = hashBlobFile(file, path, bytes, progress);
+  ::close(file);
+  return hash;
+}
+
+absl::StatusOr<std::string>
+hashBlobFile(int file, const std::string &path, uint64_t bytes,
+             const std::function<void(uint64_t)> &progress) {
+  std::vector<std::string> chunks((bytes + kHashChunkBytes - 1) /
+                                  kHashChunkBytes);
+  std::mutex mutex; // of what is done
+  uint64_t done = 0;
+  const uint64_t threads =
+      std::clamp<uint64_t>(std::thread::hardware_concurrency(), 1,
+                           std::min<uint64_t>(kMostThreads, chunks.size() + 1));
+  std::vector<std::vector<uint8_t>> buffers(threads,
+                                            std::vector<uint8_t>(kReadBytes));
+  std::deque<Worker> workers;
+  for (uint64_t t = 0; t < threads; ++t)
+    workers.emplace_back(1);
+  absl::Status status;
+  for (uint64_t i = 0; i < chunks.size() && status.ok(); ++i)
+    status = workers[i % threads].give([&, i]() -> absl::Status {
+      uint64_t begin = i * kHashChunkBytes,
+               end = std::min(bytes, begin + kHashChunkBytes);
+      absl::StatusOr<std::string> hash =
+          hashChunk(file, path, begin, end, buffers[i % threads]);
+      if (!hash.ok())
+        return hash.status();
+      chunks[i] = *std::move(hash);
+      std::lock_guard lock(mutex);
+      done += end - begin;
+      if (progress)
+        progress(done);
+      return absl::OkStatus();
+    });
+  for (Worker &worker : workers)
+    if (absl::Status drained = worker.drain(); status.ok())
+      status = drained;
+  return status.ok() ? blobHash(chunks) : status;
+}
+
+} // namespace grok
