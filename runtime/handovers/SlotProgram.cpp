@@ -70,7 +70,7 @@ StreamItem matrixItem(const Launch &launch, uint32_t matrix, uint32_t slot,
                       uint32_t step, uint32_t layer) {
   const PlanMatrix &m = launch.plan.matrices[matrix];
   return {StreamItem::kMatrix,          step, layer, matrix, 0, 0, 0, 0,
-          extentBytes(m, m.slots[slot])};
+          extentBytes(launch.plan, m, m.slots[slot])};
 }
 
 StreamItem cacheItem(const Launch &launch, const AttentionTask &task,

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/PlanCheck.h"
 
 namespace grok::grokc {
 namespace {
