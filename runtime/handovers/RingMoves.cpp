@@ -4,24 +4,33 @@
 
 namespace grok::handovers {
 
-ProductMoves productMoves(const DecodeShape &shape, uint32_t width,
-                          uint32_t tileCount) {
+ProductMoves productMoves(const DecodeShape &shape, Quantization quantization,
+                          uint32_t width, uint32_t tileCount) {
   // The constants of WarpProduct in codegen/Device/matvec.h.
   const uint32_t steps = ceilDiv(width, kTileK),
                  most = std::min(steps, shape.blockSteps),
                  warpSteps = ceilDiv(most, kWarps),
                  batch = std::min(warpSteps, kBatchSteps),
-                 ring = shape.ringStages * shape.chunkBytes;
+                 ring = shape.ringStages * shape.chunkBytes,
+                 fragment = fragmentBytes(quantization);
   const bool oneBlock = steps <= shape.blockSteps,
              kept = shape.planes == 1 && warpSteps == batch;
-  const uint32_t together = kept && ring >= 3 * most * kFragmentBytes ? 2 : 1;
+  const uint32_t together = kept && ring >= 3 * most * fragment ? 2 : 1;
 
   ProductMoves moves;
   uint64_t place = 0; // bytes, from the extent's start
   auto chunk = [&](uint64_t at) { return uint32_t(at / shape.chunkBytes); };
+  auto take = [&](std::vector<RingMove> &group, uint64_t bytes) {
+    uint32_t await = chunksOf(place + bytes, shape.chunkBytes);
+    place += bytes;
+    group.push_back({await, chunk(place)});
+  };
   for (uint32_t first = 0; first < tileCount; first += kGroupTiles) {
     auto group = std::make_shared<std::vector<RingMove>>();
-    const uint32_t tiles = std::min(tileCount - first, kGroupTiles);
+    const uint32_t tiles = std::min(tileCount - first, kGroupTiles),
+                   scales = groupScaleBytes(quantization, tiles);
+    if (scales)
+      take(*group, scales);
     for (uint32_t k0 = 0; k0 < steps; k0 += shape.blockSteps) {
       const uint32_t count = std::min(steps - k0, shape.blockSteps);
       for (uint32_t j = 0; j < tiles; j += together)
@@ -29,9 +38,7 @@ ProductMoves productMoves(const DecodeShape &shape, uint32_t width,
           uint64_t bytes =
               uint64_t(std::min(count - i * kWarps, batch * kWarps)) *
               kFragmentBytes * std::min(tiles - j, together);
-          uint32_t await = chunksOf(place + bytes, shape.chunkBytes);
-          place += bytes;
-          group->push_back({await, chunk(place)});
+          take(*group, bytes);
         }
     }
     moves.groups.push_back(group);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/bundle/Quantized.h"
 #include "runtime/handovers/Program.h"
 
 namespace grok::handovers {
@@ -18,8 +19,8 @@ struct ProductMoves {
   std::vector<Moves> groups;
   Moves ahead;
 };
-ProductMoves productMoves(const DecodeShape &shape, uint32_t width,
-                          uint32_t tileCount);
+ProductMoves productMoves(const DecodeShape &shape, Quantization quantization,
+                          uint32_t width, uint32_t tileCount);
 
 /// Of an attention task that streams `bytes` of keys and as many of values.
 Moves attentionMoves(const DecodeShape &shape, uint64_t bytes);

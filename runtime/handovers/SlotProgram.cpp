@@ -33,7 +33,8 @@ Plans::Plans(const Launch &l)
 const ProductMoves &Plans::movesOf(uint32_t width, uint32_t tileCount) {
   auto [at, isNew] = moves_.try_emplace({width, tileCount});
   if (isNew)
-    at->second = productMoves(launch.shape, width, tileCount);
+    at->second =
+        productMoves(launch.shape, launch.plan.quantization, width, tileCount);
   return at->second;
 }
 
@@ -69,7 +70,14 @@ uint64_t taskBytes(const Launch &launch, const AttentionTask &task) {
 StreamItem matrixItem(const Launch &launch, uint32_t matrix, uint32_t slot,
                       uint32_t step, uint32_t layer) {
   const PlanMatrix &m = launch.plan.matrices[matrix];
-  return {StreamItem::kMatrix,          step, layer, matrix, 0, 0, 0, 0,
+  return {StreamItem::kMatrix,
+          step,
+          layer,
+          matrix,
+          0,
+          0,
+          0,
+          0,
           extentBytes(launch.plan, m, m.slots[slot])};
 }
 

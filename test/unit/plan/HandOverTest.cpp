@@ -94,21 +94,22 @@ TEST(HandOver, TheSameSeedGivesTheSameOrders) {
 TEST(HandOver, NothingIsAwaitedThatTheRingCannotHold) {
   for (const ModelConfig &model : {grok1(), grok2(), readModel("tiny-hash")}) {
     DecodeShape shape = decodeShape(model, tablesFor(model, "h200"));
-    for (uint32_t width : {model.hiddenSize, model.expertWidth})
-      for (uint32_t tiles : {1, 2, 7, 9, 62}) {
-        uint32_t released = 0;
-        for (const handovers::Moves &group :
-             handovers::productMoves(shape, width, tiles).groups)
-          for (handovers::RingMove move : *group) {
-            EXPECT_LE(move.await - released, shape.ringStages);
-            EXPECT_LE(move.release, move.await);
-            released = move.release;
-          }
-        EXPECT_EQ(released,
-                  handovers::chunksOf(uint64_t(tiles) * ceilDiv(width, kTileK) *
-                                          kFragmentBytes,
-                                      shape.chunkBytes));
-      }
+    for (Quantization q :
+         {Quantization::kNone, Quantization::kInt8, Quantization::kFp8})
+      for (uint32_t width : {model.hiddenSize, model.expertWidth})
+        for (uint32_t tiles : {1, 2, 7, 9, 62}) {
+          uint32_t released = 0;
+          for (const handovers::Moves &group :
+               handovers::productMoves(shape, q, width, tiles).groups)
+            for (handovers::RingMove move : *group) {
+              EXPECT_LE(move.await - released, shape.ringStages);
+              EXPECT_LE(move.release, move.await);
+              released = move.release;
+            }
+          EXPECT_EQ(released, handovers::chunksOf(
+                                  extentBytes(q, tiles, ceilDiv(width, kTileK)),
+                                  shape.chunkBytes));
+        }
   }
 }
 
