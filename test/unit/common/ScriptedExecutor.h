@@ -106,6 +106,12 @@ public:
   absl::StatusOr<std::vector<TraceSpan>> trace(const BenchRequest &) override {
     return absl::UnimplementedError("trace");
   }
+  absl::StatusOr<uint64_t> deviceBytesInUse() override {
+    return absl::UnimplementedError("deviceBytesInUse");
+  }
+  absl::StatusOr<std::string> pciBusId() const override {
+    return absl::UnimplementedError("pciBusId");
+  }
 
   ModelConfig model;
   std::vector<BatchRequest> runs; // of the thread that runs; read when idle

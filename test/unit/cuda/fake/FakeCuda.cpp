@@ -166,9 +166,13 @@ void noteTrace(const DecodeParams &p) {
   }
 }
 
-void stuck(const DecodeParams &p, grok::abi::StatusRecord where) {
-  where.code = grok::abi::kWatchdog;
-  *p.status = where;
+void stuck(const DecodeParams &p, uint32_t phase, uint32_t slot, uint32_t layer,
+           uint32_t step) {
+  p.status->code = grok::abi::kWatchdog;
+  p.status->phase = phase;
+  p.status->slot = slot;
+  p.status->layer = layer;
+  p.status->step = step;
 }
 
 void decode(const DecodeParams &p) {
@@ -178,11 +182,11 @@ void decode(const DecodeParams &p) {
   if (f.silent)
     return;
   if (f.watchdog)
-    return stuck(p, {.phase = 5, .slot = 17, .layer = 2, .step = 9});
+    return stuck(p, 5, 17, 2, 9);
   // A slot that cannot be taken: another one waits for its words.
   for (uint32_t slot = 0; slot < uint32_t(f.smCount); ++slot)
     if (p.claims[slot] == p.launchId)
-      return stuck(p, {.phase = 1, .slot = slot ? 0u : 1u});
+      return stuck(p, 1, slot ? 0 : 1, 0, 0);
   for (uint32_t b = 0; b < p.rows; ++b) {
     bool computes = p.start[b] < p.known[b];
     for (uint32_t i = p.known[b]; computes && i < p.limit[b]; ++i)
