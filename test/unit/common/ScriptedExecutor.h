@@ -88,12 +88,6 @@ public:
   std::string deviceName() const override { return "scripted"; }
   bool onCpu() const override { return true; }
   uint64_t memoryBytes() const override { return 0; }
-  absl::StatusOr<uint64_t> deviceBytesInUse() override {
-    return absl::UnimplementedError("deviceBytesInUse");
-  }
-  absl::StatusOr<std::string> pciBusId() const override {
-    return absl::UnimplementedError("pciBusId");
-  }
   absl::StatusOr<BenchResult> bench(const BenchRequest &) override {
     return absl::UnimplementedError("bench");
   }
