@@ -51,7 +51,7 @@ class Case:
         return limits and limits[self.dtype == "bf16"]
 
     def compile_flags(self):
-        flags = ["--dtype", self.dtype, "--activations", self.activations, "--max-prefill", "4096"]
+        flags = ["--dtype", self.dtype, "--activations", self.activations]
         flags += ["--weights", f"synthetic:{SYNTHETIC_SEED}" if self.variant == "synthetic" else "none"]
         if self.variant == "group":
             flags += ["--sm-policy", "group"]

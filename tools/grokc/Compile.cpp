@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 /// The command line as it was written; empty: not given.
 struct Arguments {
   std::string config, target, weights, output, dtype, maxBatch = "8", maxSeq,
-                                                      maxPrefill = "0";
+                                                      maxPrefill = "4096";
   std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
               gelu;
   std::string pruningRatio, histogram, emit = "bundle";
@@ -236,7 +236,7 @@ Action addCompile(CLI::App &app) {
   option("--max-seq", args->maxSeq, "N",
          "positions of a row at most (default min(config, 8192))");
   option("--max-prefill", args->maxPrefill, "N",
-         "prompt tokens of a pass; 0: through decode (default 0)");
+         "prompt tokens of a pass; 0: by decode (default 4096)");
   option("--sm-policy", args->smPolicy, "all|group",
          "SMs of an expert: all, or its group's (default all)");
   option("--bank-policy", args->bankPolicy, "striped|expert",
