@@ -83,11 +83,6 @@ struct PrefillShape {
                                 uint64_t(kPanelTokens - 1) * model.experts,
                             kPanelTokens));
   }
-  /// Tiles of tokens of all experts at most.
-  constexpr uint32_t expertTiles() const {
-    return model.experts +
-           ceilDiv(tile.tokens * model.expertsPerToken, tile.tileTokens);
-  }
   constexpr uint32_t attnWidth() const { return model.heads * model.headDim; }
   constexpr uint32_t stageBytes() const {
     return kTileHeight * kPanelBytes +
@@ -95,11 +90,20 @@ struct PrefillShape {
   }
 };
 
+/// A tile's sums go out through shared memory, so many tokens at a time,
+/// float32. The rows of a token are 16 bytes longer than they need to be, so
+/// that tokens lie in different banks.
+inline constexpr uint32_t kChunkTokens = 32;
+inline constexpr uint32_t kChunkTokenBytes = kTileHeight * 4 + 16;
+inline constexpr uint32_t kChunkBytes = kChunkTokens * kChunkTokenBytes;
+
 /// Shared memory of a product's block: the stages, which begin at a multiple of
-/// 1024 bytes wherever the block's memory begins, and their barriers.
+/// 1024 bytes wherever the block's memory begins, their barriers, and two
+/// chunks of sums.
 inline constexpr uint32_t kStageAlign = 1024;
 constexpr uint64_t productSharedBytes(const PrefillShape &s) {
-  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16);
+  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16) +
+         2 * kChunkBytes;
 }
 
 /// Keys and values of a block of positions, of two blocks by turns. A row is
@@ -177,8 +181,9 @@ constexpr PrefillRegionList prefillRegions(const PrefillShape &s) {
       {"prefill_experts", chosen * 4, Phase::kRoute, Phase::kDown},
       {"prefill_weights", chosen * 4, Phase::kRoute, Phase::kDown},
       {"prefill_places", chosen * 4, Phase::kRoute, Phase::kDown},
-      // {count, 0, 0, 0}, then [tile] {expert, first place, tokens, 0}
-      {"prefill_groups", uint64_t(s.expertTiles() + 1) * 16, Phase::kRoute,
+      // {count, places, 0, 0}, then of every expert that some token has chosen
+      // {expert, first place, tokens, 0}
+      {"prefill_groups", uint64_t(m.experts + 1) * 16, Phase::kRoute,
        Phase::kDown},
       {"prefill_sorted", operand(s.sortedStride(), m.hidden), Phase::kGateUp,
        Phase::kGateUp},

@@ -67,7 +67,7 @@ class Case:
         return self.dtype not in DTYPES
 
     def compile_flags(self):
-        flags = ["--dtype", self.dtype, "--activations", self.activations, "--max-prefill", "0" if self.coded else "4096"]
+        flags = ["--dtype", self.dtype, "--activations", self.activations]
         flags += ["--weights", f"synthetic:{SYNTHETIC_SEED}" if self.variant == "synthetic" else "none"]
         if self.variant == "group":
             flags += ["--sm-policy", "group"]

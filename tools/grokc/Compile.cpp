@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 /// The command line as it was written; empty: not given.
 struct Arguments {
   std::string config, target, weights, output, dtype, maxBatch = "8", maxSeq,
-                                                      maxPrefill = "0";
+                                                      maxPrefill = "4096";
   std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
               gelu;
   std::string pruningRatio, histogram, emit = "bundle", deadline;
@@ -66,11 +66,15 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
       return seq.status();
     o.maxSeq = *seq;
   }
-  auto prefill =
-      flagInteger("--max-prefill", args.maxPrefill, 0, kMostPrefillTokens);
-  if (!prefill.ok())
-    return prefill.status();
-  o.maxPrefill = *prefill;
+  // Prefill multiplies weights of 16 bits only.
+  o.maxPrefill = o.quantization == Quantization::kNone ? 4096 : 0;
+  if (!args.maxPrefill.empty()) {
+    auto prefill =
+        flagInteger("--max-prefill", args.maxPrefill, 0, kMostPrefillTokens);
+    if (!prefill.ok())
+      return prefill.status();
+    o.maxPrefill = *prefill;
+  }
   auto sm = flagWordOrAuto("--sm-policy", args.smPolicy, smPolicyWords());
   if (!sm.ok())
     return sm.status();
@@ -263,7 +267,7 @@ Action addCompile(CLI::App &app) {
   option("--max-seq", args->maxSeq, "N",
          "positions of a row at most (default min(config, 8192))");
   option("--max-prefill", args->maxPrefill, "N",
-         "prompt tokens of a pass; 0: through decode (default 0)");
+         "prompt tokens of a pass; 0: by decode (default 4096; 8-bit: 0)");
   option("--sm-policy", args->smPolicy, "all|group|auto",
          "SMs of an expert: all, or its group's (default all)");
   option("--bank-policy", args->bankPolicy, "striped|expert|auto",
