@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 /// The command line as it was written; empty: not given.
 struct Arguments {
   std::string config, target, weights, output, dtype, maxBatch = "8", maxSeq,
-                                                      maxPrefill = "4096";
+                                                      maxPrefill;
   std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
               gelu;
   std::string pruningRatio, histogram, emit = "bundle", deadline;

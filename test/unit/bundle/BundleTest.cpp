@@ -10,6 +10,7 @@
 #include "runtime/bundle/Half.h"
 #include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/Names.h"
+#include "runtime/bundle/Sha256.h"
 #include "test/unit/bundle/TestModel.h"
 
 namespace grok {
@@ -236,6 +237,19 @@ TEST_F(BundleTest, ReadsManifestsWithoutASeal) {
   size_t seal = text.find("  \"seal\": ");
   ASSERT_NE(seal, std::string::npos);
   text.erase(seal, text.find('\n', seal) + 1 - seal);
+  // Their options have no quantization.
+  std::string options = readText(path + "/model.json");
+  auto record = [&] {
+    return absl::StrCat("\"bytes\": ", options.size(),
+                        ",\n      \"sha256\": \"", sha256(options).value());
+  };
+  const std::string before = record();
+  size_t key = options.find("    \"quantization\": ");
+  ASSERT_NE(key, std::string::npos);
+  options.erase(key, options.find('\n', key) + 1 - key);
+  ASSERT_NE(text.find(before), std::string::npos);
+  text.replace(text.find(before), before.size(), record());
+  writeText(path + "/model.json", options);
   writeText(path + "/manifest.json", text);
   EXPECT_EQ(openError(), "no error");
 }
