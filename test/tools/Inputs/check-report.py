@@ -84,7 +84,7 @@ assert not page.open, page.open
 assert len(page.plots) == args.plots, [p["label"] for p in page.plots]
 for plot in page.plots:
     numbers = [t for t in plot["texts"] if re.fullmatch(r"-?[0-9.]+(e[+-][0-9]+)?", t)]
-    words = [t for t in plot["texts"] if re.search("[A-Za-z]", t)]
+    words = [t for t in plot["texts"] if re.search("[A-Za-z]", t) and t not in numbers]
     assert plot["shapes"] > 3 and len(numbers) > 1 and words, plot
     print(f"{plot['label']}: {', '.join(words)}")
 everything = " ".join(page.words)
