@@ -58,7 +58,6 @@ private:
     const uint32_t peer = slot_ ^ 1;
     std::vector<WordRange> awaited, gives = {b_.given(peer)},
                                     gets = {b_.given(slot_)};
-    bool mine = normed;
     lent_.clear();
     for (uint32_t b = 0; b != l_.rows(); ++b) {
       if (!there(b))
@@ -67,7 +66,6 @@ private:
         lent_.push_back(b_.operand(slot_, b));
         continue;
       }
-      mine = true;
       gives.push_back(b_.operand(peer, b));
       range(b, awaited);
     }
@@ -77,8 +75,7 @@ private:
     await(phase, std::move(awaited));
     if (!shares)
       return;
-    if (mine)
-      ofBlock(OpKind::kAwait, phase, shares_, {b_.wanted(slot_)});
+    ofBlock(OpKind::kAwait, phase, shares_, {b_.wanted(slot_)});
     ofBlock(OpKind::kPublish, phase, shares_, std::move(gives));
     gets.insert(gets.end(), lent_.begin(), lent_.end());
     ofBlock(OpKind::kAwait, phase, shares_, std::move(gets));
