@@ -49,16 +49,15 @@ private:
 
   /// Staging: an operand is made of the words range(b) of the rows there(b). In
   /// a pair, and if the whole vector is `oneBlock`, each block makes the rows
-  /// that it keeps and gives them to the other. `normed`: of the norm, which
-  /// waits for the other block even if it has no row.
+  /// that it keeps and gives them to the other. Each also waits until the
+  /// other one reads no older operand; the kernel's stageWords leaves that out
+  /// where the block has no row, see docs/hard-to-break.md.
   template <class There, class Range>
-  void stage(Phase phase, bool oneBlock, bool normed, There there,
-             Range range) {
+  void stage(Phase phase, bool oneBlock, There there, Range range) {
     const bool shares = oneBlock && l_.pairShares();
     const uint32_t peer = slot_ ^ 1;
     std::vector<WordRange> awaited, gives = {b_.given(peer)},
                                     gets = {b_.given(slot_)};
-    bool mine = normed;
     lent_.clear();
     for (uint32_t b = 0; b != l_.rows(); ++b) {
       if (!there(b))
@@ -67,7 +66,6 @@ private:
         lent_.push_back(b_.operand(slot_, b));
         continue;
       }
-      mine = true;
       gives.push_back(b_.operand(peer, b));
       range(b, awaited);
     }
@@ -77,8 +75,7 @@ private:
     await(phase, std::move(awaited));
     if (!shares)
       return;
-    if (mine)
-      ofBlock(OpKind::kAwait, phase, shares_, {b_.wanted(slot_)});
+    ofBlock(OpKind::kAwait, phase, shares_, {b_.wanted(slot_)});
     ofBlock(OpKind::kPublish, phase, shares_, std::move(gives));
     gets.insert(gets.end(), lent_.begin(), lent_.end());
     ofBlock(OpKind::kAwait, phase, shares_, std::move(gets));
@@ -154,7 +151,7 @@ private:
         finishLayer(layer_ - 1);
       else
         stage(
-            Phase::kQkv, oneBlock(plans_.qkv), true,
+            Phase::kQkv, oneBlock(plans_.qkv),
             [&](uint32_t b) { return active(b); },
             [](uint32_t, std::vector<WordRange> &) {});
       writeLayer();
@@ -257,7 +254,7 @@ private:
         plans_.attnOut, Phase::kAttnOut, staged,
         [&] {
           stage(
-              Phase::kAttnOut, oneBlock(plans_.attnOut), false,
+              Phase::kAttnOut, oneBlock(plans_.attnOut),
               [&](uint32_t b) { return active(b); },
               [&](uint32_t b, std::vector<WordRange> &list) {
                 list.push_back(b_.attention(parity(), b));
@@ -282,7 +279,7 @@ private:
     if (l_.model.hash)
       takeFirstExpert(plans_.gateUp, Phase::kGateUp);
     stage(
-        Phase::kGateUp, oneBlock(plans_.qkv), true,
+        Phase::kGateUp, oneBlock(plans_.qkv),
         [&](uint32_t b) { return active(b); },
         [&](uint32_t b, std::vector<WordRange> &list) {
           list.push_back(b_.attnOut(parity(), b, 0, b_.hiddenTiles()));
@@ -353,7 +350,7 @@ private:
           matrix, Phase::kDown, staged,
           [&] {
             stage(
-                Phase::kDown, oneBlock(matrix), false,
+                Phase::kDown, oneBlock(matrix),
                 [&](uint32_t b) { return placeOf(b) < perToken; },
                 [&](uint32_t b, std::vector<WordRange> &list) {
                   list.push_back(b_.activations(parity(), b, placeOf(b)));
@@ -378,7 +375,7 @@ private:
         plans_.denseDown, Phase::kDown, staged,
         [&] {
           stage(
-              Phase::kDown, oneBlock(plans_.denseDown), false,
+              Phase::kDown, oneBlock(plans_.denseDown),
               [&](uint32_t b) { return active(b); },
               [&](uint32_t b, std::vector<WordRange> &list) {
                 list.push_back(
@@ -405,7 +402,7 @@ private:
     }
     stage(
         layer + 1 < l_.layers() ? Phase::kQkv : Phase::kHead,
-        oneBlock(plans_.qkv), true, [&](uint32_t b) { return active(b); },
+        oneBlock(plans_.qkv), [&](uint32_t b) { return active(b); },
         [&](uint32_t b, std::vector<WordRange> &list) {
           if (l_.hasOutput(step_, layer, b))
             list.push_back(b_.moeOut(parity(), b, 0, b_.hiddenTiles()));

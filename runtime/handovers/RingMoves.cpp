@@ -37,7 +37,7 @@ ProductMoves productMoves(const DecodeShape &shape, Quantization quantization,
         for (uint32_t i = 0; i * kWarps < count; i += batch) {
           uint64_t bytes =
               uint64_t(std::min(count - i * kWarps, batch * kWarps)) *
-              kFragmentBytes * std::min(tiles - j, together);
+              fragment * std::min(tiles - j, together);
           take(*group, bytes);
         }
     }
