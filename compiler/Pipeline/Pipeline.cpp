@@ -1,11 +1,10 @@
 #include "compiler/Pipeline/Pipeline.h"
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/Config/TextFile.h"
 #include "compiler/Pipeline/Build.h"
 #include "runtime/bundle/Manifest.h"
 #include "runtime/checkpoint/Checkpoint.h"
@@ -14,17 +13,17 @@
 namespace grok {
 namespace {
 
-/// Bytes of a file; none for an empty path.
+/// Bytes of a file, one or more; none for an empty path.
 absl::StatusOr<std::string> readTokenizer(const std::string &path) {
+  constexpr size_t kMaxBytes = size_t(256) << 20; // Grok-2's has 10 MB
   if (path.empty())
     return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  if (!file)
-    return absl::NotFoundError(
-        absl::StrCat(path, ": the tokenizer cannot be read"));
-  return bytes.str();
+  absl::StatusOr<std::string> bytes = readTextFile(path, kMaxBytes);
+  if (bytes.ok() && bytes->empty())
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": found an empty file, expected a tokenizer; download it again "
+              "or move it away"));
+  return bytes;
 }
 
 absl::StatusOr<std::unique_ptr<TensorSource>>

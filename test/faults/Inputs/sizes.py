@@ -38,6 +38,9 @@ for name in tools.entries(bundle):
     cases.append((f"{bundle}/{name}", [[grokrun, "verify", bundle], [grokrun, "generate", bundle, "--ids", "1", "--device", "cpu"],
                                        [grokc, "inspect", bundle], [grokc, "retarget", bundle, "--target", "cpu", "-o",
                                                                     f"{folder}/out.grok"]]))
+sentencepiece = tools.checkpoint(source, f"{folder}/sentencepiece", "--layout", "safetensors")
+shutil.copyfile(f"{source}/test/models/tiny-top2/tokenizer.model", f"{sentencepiece}/tokenizer.model")
+cases.append((f"{sentencepiece}/tokenizer.model", [compiled(sentencepiece, f"{folder}/out.grok")]))
 for name in ("target.json", "ids", "requests", "histogram"):
     shutil.copyfile(f"{source}/targets/cpu.json", f"{folder}/{name}")
 cases += [

@@ -226,14 +226,15 @@ TEST_F(BundleTest, RefusesTheFirstFormat) {
       << written;
 }
 
-/// Bundles of the formats before, whose manifests have no seal, stay readable.
+/// Manifests of the formats before have no seal, and stay readable.
 TEST_F(BundleTest, ReadsManifestsWithoutASeal) {
   write();
   std::string text = readText(path + "/manifest.json"),
               from = "\"format_version\": 4";
   text.replace(text.find(from), from.size(), "\"format_version\": 3");
-  writeText(path + "/manifest.json", text);
-  expectOpenError("found unknown key 'seal'");
+  EXPECT_NE(readManifest(text, "m").status().message().find(
+                "found unknown key 'seal'"),
+            absl::string_view::npos);
   size_t seal = text.find("  \"seal\": ");
   ASSERT_NE(seal, std::string::npos);
   text.erase(seal, text.find('\n', seal) + 1 - seal);
