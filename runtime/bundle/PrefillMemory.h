@@ -83,6 +83,11 @@ struct PrefillShape {
                                 uint64_t(kPanelTokens - 1) * model.experts,
                             kPanelTokens));
   }
+  /// Tiles of tokens of all experts at most.
+  constexpr uint32_t expertTiles() const {
+    return model.experts +
+           ceilDiv(tile.tokens * model.expertsPerToken, tile.tileTokens);
+  }
   constexpr uint32_t attnWidth() const { return model.heads * model.headDim; }
   constexpr uint32_t stageBytes() const {
     return kTileHeight * kPanelBytes +
@@ -181,9 +186,8 @@ constexpr PrefillRegionList prefillRegions(const PrefillShape &s) {
       {"prefill_experts", chosen * 4, Phase::kRoute, Phase::kDown},
       {"prefill_weights", chosen * 4, Phase::kRoute, Phase::kDown},
       {"prefill_places", chosen * 4, Phase::kRoute, Phase::kDown},
-      // {count, places, 0, 0}, then of every expert that some token has chosen
-      // {expert, first place, tokens, 0}
-      {"prefill_groups", uint64_t(m.experts + 1) * 16, Phase::kRoute,
+      // {count, 0, 0, 0}, then [tile] {expert, first place, tokens, 0}
+      {"prefill_groups", uint64_t(s.expertTiles() + 1) * 16, Phase::kRoute,
        Phase::kDown},
       {"prefill_sorted", operand(s.sortedStride(), m.hidden), Phase::kGateUp,
        Phase::kGateUp},

@@ -31,12 +31,11 @@ enum class PrefillRegion : uint32_t {
 
 inline constexpr uint32_t kNoPlace = ~0u; // of a token of a dropped expert
 
-/// The places of an expert's tokens. The first entry of the table: {how many
-/// experts follow, places of all of them}.
-struct ExpertGroup {
-  uint32_t expert;
-  uint32_t begin;  // place of the first token, a multiple of kPanelTokens
-  uint32_t tokens; // at least 1
+/// {count, 0, 0, 0} or a tile of tokens of one expert.
+struct GroupTile {
+  uint32_t expert; // of the first entry: how many follow
+  uint32_t begin;  // place of the first token
+  uint32_t tokens;
   uint32_t reserved;
 };
 

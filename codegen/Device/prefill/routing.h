@@ -159,7 +159,7 @@ GROK_DEVICE void chooseExperts(const abi::PrefillParams &params) {
 }
 
 /// Gives every token a place among its expert's, in the order of the tokens,
-/// and lists the experts that have any: one block.
+/// and cuts each expert's tokens into tiles: one block.
 template <class M, class P>
 GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
@@ -170,8 +170,7 @@ GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
   const uint32_t *experts =
       pass.template region<const uint32_t>(PrefillRegion::kExperts);
   uint32_t *places = pass.template region<uint32_t>(PrefillRegion::kPlaces);
-  ExpertGroup *groups =
-      pass.template region<ExpertGroup>(PrefillRegion::kGroups);
+  GroupTile *tiles = pass.template region<GroupTile>(PrefillRegion::kGroups);
   const uint32_t count = params.tokens * M::kExpertsPerToken,
                  rounds = (count + kGroupThreads - 1) / kGroupThreads,
                  warp = pass.warp(), lane = pass.lane();
@@ -211,11 +210,16 @@ GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
     uint32_t begin = 0, used = 0;
     for (uint32_t e = 0; e < kExperts; ++e) {
       begins[e] = begin;
-      if (totals[e])
-        groups[++used] = {e, begin, totals[e], 0};
-      begin += (totals[e] + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
+      const uint32_t total = totals[e];
+      for (uint32_t at = 0; at + P::kTileTokens <= total; at += P::kTileTokens)
+        tiles[++used] = {e, begin + at, P::kTileTokens, 0};
+      begin += (total + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
     }
-    groups[0] = {used, begin, 0, 0};
+    // What is left over comes last: the blocks' shares of it even out.
+    for (uint32_t e = 0; e < kExperts; ++e)
+      if (uint32_t left = totals[e] % P::kTileTokens)
+        tiles[++used] = {e, begins[e] + totals[e] - left, left, 0};
+    tiles[0] = {used, 0, 0, 0};
   }
   ptx::barSync(0, kGroupThreads);
   forEachRound([&](uint32_t i, bool kept, uint32_t expert, uint32_t same) {
