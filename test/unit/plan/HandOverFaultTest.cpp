@@ -195,14 +195,14 @@ TEST_F(HandOverFault, WaitForAnOldEpoch) {
   plan("tiny-hash", "all");
   std::vector<Process> all = processes();
   Op *wait = nullptr;
-  for (Op &op : all[5].ops)
+  for (Op &op : all[4].ops)
     if (op.kind == OpKind::kAwait && isOf(op, "y_attn"))
       wait = &op; // the last one
   ASSERT_TRUE(wait);
   wait->epoch -= kParities; // in the same half
   expectDisorder(std::move(all),
                  {"phase attn_out", "overwrites words that may not have been "
-                                    "read yet: slot 5, phase gate_up"});
+                                    "read yet: slot 4, phase gate_up"});
 }
 
 TEST_F(HandOverFault, EpochsThatComeAgain) {
