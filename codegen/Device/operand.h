@@ -202,6 +202,8 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
                  rowStep = kOwn ? T::kCount * block.rowStep() : T::kCount;
   Staging<B, kWidth> staging{block};
   staging.begin();
+  bool waits = true; // for the other block, which may have rows where this one
+                     // has none
 #pragma unroll 1
   for (uint32_t b = firstRow; b < block.rows(); b += rowStep) {
     const Words row = words(b);
@@ -223,14 +225,17 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
                      takes(i) && (kWidth % kTileK == 0 || k < kWidth),
                      kWidth % kEach == 0 || k + kValues < kWidth};
       });
-      if (round == 0 && b == firstRow)
+      if (waits)
         staging.await(phase);
+      waits = false;
 #pragma unroll
       for (uint32_t i = 0; i < kAtOnce; ++i)
         if (takes(i))
           operand.store(b, k0, i * P::kApart, word[i]);
     }
   }
+  if (waits)
+    staging.await(phase);
   staging.finish(phase);
 }
 
