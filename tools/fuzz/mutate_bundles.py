@@ -46,6 +46,17 @@ def tokens(o, bundle, prompt):
     return None if out is None else json.loads(out)["ids"]
 
 
+def logits(o, bundle):
+    """Of three positions, which tell more than the ids of an untrained model."""
+    place = f"{bundle}.logits"
+    if run(o.timeout, o.grokrun, "logits", bundle, "--device", "cpu", "--ids", "1,5,9", "-o", place) is None:
+        return None
+    with open(place, "rb") as file:
+        found = file.read()
+    os.unlink(place)
+    return found
+
+
 def examine(o, originals, right, scratch, number):
     """Of one mutated bundle: how it was made, what became of it, and what rule that breaks."""
     place = os.path.join(scratch, f"{number}.grok")
@@ -53,8 +64,12 @@ def examine(o, originals, right, scratch, number):
     try:
         passed = run(o.timeout, o.grokrun, "verify", place) is not None
         found = tokens(o, place, made.original.prompt)
-        if passed and not o.resealed and found is not None and found != right[made.original.path]:
-            raise Broken(f"verify passed it, and it gives {found}, expected {right[made.original.path]}")
+        if passed and not o.resealed and found is not None:
+            ids, values = right[made.original.path]
+            if found != ids:
+                raise Broken(f"verify passed it, and it gives {found}, expected {ids}")
+            if logits(o, place) != values:
+                raise Broken("verify passed it, and it gives other logits")
     except Broken as broken:
         return made, "broken", f"{place}: {made.kind} of {made.original.path}: {made.what}: {broken}"
     bundles.remove(place)
@@ -82,8 +97,8 @@ def main():
     o = parse()
     scratch = o.scratch or tempfile.mkdtemp(prefix="mutated-")
     originals = bundles.make(f"{o.bin}/grokc", o.grokrun, os.path.join(scratch, "originals"))
-    right = {b.path: tokens(o, b.path, b.prompt) for b in originals}
-    if None in right.values():
+    right = {b.path: (tokens(o, b.path, b.prompt), logits(o, b.path)) for b in originals}
+    if any(None in answers for answers in right.values()):
         sys.exit("an original bundle does not run")
     outcomes, broken = collections.Counter(), []
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
