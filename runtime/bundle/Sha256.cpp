@@ -29,7 +29,8 @@ absl::StatusOr<std::string> Sha256::finish() {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;
   if (!state_->ok || EVP_DigestFinal_ex(state_->context, digest, &length) != 1)
-    return absl::InternalError("OpenSSL failed to compute a SHA-256");
+    return absl::ResourceExhaustedError(
+        "OpenSSL failed to compute a SHA-256: is memory left?");
   state_->ok = false;
   std::string hex;
   for (unsigned i = 0; i < length; ++i)

@@ -14,9 +14,9 @@ GROK_DEVICE void wgmmaFence() {
 GROK_DEVICE void wgmmaCommit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits until at most kPending of the groups that were committed are at work.
-template <uint32_t kPending> GROK_DEVICE void wgmmaWait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+/// Waits until all products that were committed are done.
+GROK_DEVICE void wgmmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 /// By every warp of a warpgroup: its threads have kCount registers from here
 /// on, fewer or more than before. More are waited for.

@@ -58,7 +58,7 @@ class Reference:
         return out
 
     def attention(self, layer, x, position, cache):
-        c, width = self.c, model.DH
+        c, width = self.c, self.c["head_dim"]
         heads = lambda name: [v[i:i + width] for v in [matvec(self.t[f"{layer}.{name}"], x)] for i in range(0, len(v), width)]
         cache.append(([self.rotate(k, position) for k in heads("key")], heads("value")))
         length = c.get("attn_temperature_len", 0)
