@@ -288,9 +288,9 @@ GROK_DEVICE float foldLanes(B &block, const float (&value)[kCount]) {
   }
 }
 
-/// Whether the kernel is one for a single row, whose warps stage for themselves.
-template <class B>
-inline constexpr bool kOneRow = B::Plan::kMaxBatch == 1;
+/// Whether the kernel is one for a single row, whose warps stage for
+/// themselves.
+template <class B> inline constexpr bool kOneRow = B::Plan::kMaxBatch == 1;
 
 /// The warps that work on one row: as many teams as the block keeps rows of the
 /// residual stream.

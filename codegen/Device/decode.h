@@ -102,8 +102,7 @@ template <class B> GROK_DEVICE void awaitPresence(B &block) {
 template <class B> GROK_DEVICE uint32_t rowsWithOutput(B &block) {
   uint32_t rows = 0;
   for (uint32_t b = 0; b < block.rows(); ++b)
-    rows |=
-        block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
+    rows |= block.rowActive(b) && block.routing().hasOutput[b] ? 1u << b : 0;
   return rows;
 }
 
@@ -176,8 +175,8 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
   Half half = Half::kAttention;
 #pragma unroll 1
   for (bool first = true;; first = false) {
-    const bool last = half == Half::kAttention && !first &&
-                      block.layer() + 1 == M::kLayers;
+    const bool last =
+        half == Half::kAttention && !first && block.layer() + 1 == M::kLayers;
     block.beginPhase();
     FirstTiles<B, M::kHidden> ahead;
     if (!last)

@@ -20,13 +20,14 @@ struct Output {
   uint32_t r;    // row of the tile
 };
 
-/// Threads reduce the sums of as many rows at a time: the largest batch, rounded
-/// up to a power of two. Thread t always has row t / 8 % kSumRows and tile row t
-/// % 8.
+/// Threads reduce the sums of as many rows at a time: the largest batch,
+/// rounded up to a power of two. Thread t always has row t / 8 % kSumRows and
+/// tile row t % 8.
 template <class B>
-inline constexpr uint32_t kSumRows = B::Plan::kMaxBatch > 4   ? 8
-                                     : B::Plan::kMaxBatch > 2 ? 4
-                                                              : B::Plan::kMaxBatch;
+inline constexpr uint32_t kSumRows =
+    B::Plan::kMaxBatch > 4   ? 8
+    : B::Plan::kMaxBatch > 2 ? 4
+                             : B::Plan::kMaxBatch;
 
 /// Adds the warps' sums of a tile group, scratch[tile][warp][row][8]. Calls
 /// use(Output, sum) by whole warps, Output::tile counted from the group's
@@ -47,8 +48,8 @@ GROK_DEVICE void reduceTiles(B &block, uint32_t scratch, uint32_t tiles,
     float part[kWarps];
 #pragma unroll
     for (uint32_t w = 0; w < kWarps; ++w)
-      part[w] = ptx::loadSharedFloatIf(
-          mine, in + w * B::Plan::kMaxBatch * kRowBytes);
+      part[w] =
+          ptx::loadSharedFloatIf(mine, in + w * B::Plan::kMaxBatch * kRowBytes);
     use(Output{mine, tile, row, r}, sumOfParts(part));
   }
 }
@@ -289,10 +290,9 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
         block.sharedAddress(B::kShared.scratch) +
         (block.sumsIn == 1 ? kGroupTiles / 2 * kTileSums : 0);
     const uint32_t sums =
-        scratch +
-        ((block.warp() * B::Plan::kMaxBatch + vector) * kTileRows +
-         block.lane() / 4) *
-            4; // [tile][warp][row][8]
+        scratch + ((block.warp() * B::Plan::kMaxBatch + vector) * kTileRows +
+                   block.lane() / 4) *
+                      4; // [tile][warp][row][8]
     if (!apart)
       block.sync(); // what the scratch held has been read
 #pragma unroll 1

@@ -25,8 +25,8 @@ template <class B> struct RingBarriers {
   /// once for each that it has read.
   GROK_DEVICE uint32_t routed() const { return base + 16 * kStages; }
   GROK_DEVICE uint32_t taken() const { return base + 16 * kStages + 8; }
-  /// Between the blocks of a pair: complete once for each operand whose rows the
-  /// other block has stored here, and once for each that it waits for.
+  /// Between the blocks of a pair: complete once for each operand whose rows
+  /// the other block has stored here, and once for each that it waits for.
   GROK_DEVICE uint32_t given() const { return base + 16 * kStages + 16; }
   GROK_DEVICE uint32_t wanted() const { return base + 16 * kStages + 24; }
 

@@ -6,8 +6,8 @@
 
 #include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/KernelAbi.h"
-#include "runtime/bundle/Quantized.h"
 #include "runtime/bundle/PrefillMemory.h"
+#include "runtime/bundle/Quantized.h"
 #include "runtime/bundle/WeightLayout.h"
 
 #include "ir/Plan/PlanDialect.cpp.inc"
