@@ -292,11 +292,15 @@ GROK_DEVICE float foldLanes(B &block, const float (&value)[kCount]) {
 /// themselves.
 template <class B> inline constexpr bool kOneRow = B::Plan::kMaxBatch == 1;
 
+/// Rows of a batch, rounded up to a power of two.
+constexpr uint32_t powerOfTwoRows(uint32_t rows) {
+  return rows > 4 ? 8 : rows > 2 ? 4 : rows;
+}
+
 /// The warps that work on one row: as many teams as the block keeps rows of the
 /// residual stream.
 template <class B> struct Team {
-  static constexpr uint32_t kRows = B::kShape.residualRows();
-  static constexpr uint32_t kCount = kRows > 4 ? 8 : kRows > 2 ? 4 : kRows;
+  static constexpr uint32_t kCount = powerOfTwoRows(B::kShape.residualRows());
   static constexpr uint32_t kTeamWarps = kWarps / kCount;
   static constexpr uint32_t kLanes = kTeamWarps * 32;
 
@@ -307,6 +311,10 @@ template <class B> struct Team {
   /// The team's row of the residual stream; there may be none such.
   static GROK_DEVICE uint32_t row(B &block) {
     return block.firstRow() + index(block) * block.rowStep();
+  }
+  /// Whether there is one that computes a position in this step.
+  static GROK_DEVICE bool active(B &block) {
+    return row(block) < block.rows() && block.rowActive(row(block));
   }
 };
 

@@ -155,6 +155,15 @@ template <class B> GROK_DEVICE void beginHalf(B &block, Half half) {
     ++block.layers;
 }
 
+/// A phase that begins where the one before ends.
+template <class B, class Run>
+GROK_DEVICE void runPhase(B &block, Phase phase, Run run) {
+  block.beginPhase();
+  trace(block, phase, TracePoint::kBegin);
+  run();
+  trace(block, phase, TracePoint::kEnd);
+}
+
 /// Everything a consumer thread does in one step, the head included. Returns
 /// its best candidate. The two halves of a layer share the code of their
 /// beginning: the whole loop fits the SM's instruction cache.
@@ -196,28 +205,16 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
     if (half == Half::kAttention) {
       qkvPhase(block, ring, ahead);
       trace(block, Phase::kQkv, TracePoint::kEnd);
-      block.beginPhase();
-      trace(block, Phase::kAttention, TracePoint::kBegin);
-      attentionPhase(block, ring);
-      trace(block, Phase::kAttention, TracePoint::kEnd);
-      block.beginPhase();
-      trace(block, Phase::kMerge, TracePoint::kBegin);
-      mergePhase(block);
-      trace(block, Phase::kMerge, TracePoint::kEnd);
-      block.beginPhase();
-      trace(block, Phase::kAttnOut, TracePoint::kBegin);
-      attnOutPhase(block, ring);
-      trace(block, Phase::kAttnOut, TracePoint::kEnd);
+      runPhase(block, Phase::kAttention, [&] { attentionPhase(block, ring); });
+      runPhase(block, Phase::kMerge, [&] { mergePhase(block); });
+      runPhase(block, Phase::kAttnOut, [&] { attnOutPhase(block, ring); });
       half = Half::kExperts;
     } else {
       if constexpr (!M::kHashRouting)
         routeByRouter(block);
       gateUpPhase(block, ring, ahead);
       trace(block, Phase::kGateUp, TracePoint::kEnd);
-      block.beginPhase();
-      trace(block, Phase::kDown, TracePoint::kBegin);
-      downPhase(block, ring);
-      trace(block, Phase::kDown, TracePoint::kEnd);
+      runPhase(block, Phase::kDown, [&] { downPhase(block, ring); });
       half = Half::kAttention;
     }
   }

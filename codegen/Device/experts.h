@@ -141,7 +141,7 @@ template <class B> GROK_DEVICE void publishRouterLogits(B &block) {
   // A pair computes the logits of its two slots' experts, each block those of
   // the rows that it keeps, a team a row.
   const uint32_t slots = block.rowStep(), b = Team<B>::row(block);
-  const bool active = b < block.rows() && block.rowActive(b);
+  const bool active = Team<B>::active(block);
   auto compute = [&](uint32_t e) {
     block.sync(); // the sums before have been read
     if (active) {

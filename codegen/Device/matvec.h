@@ -24,10 +24,7 @@ struct Output {
 /// rounded up to a power of two. Thread t always has row t / 8 % kSumRows and
 /// tile row t % 8.
 template <class B>
-inline constexpr uint32_t kSumRows =
-    B::Plan::kMaxBatch > 4   ? 8
-    : B::Plan::kMaxBatch > 2 ? 4
-                             : B::Plan::kMaxBatch;
+inline constexpr uint32_t kSumRows = powerOfTwoRows(B::Plan::kMaxBatch);
 
 /// Adds the warps' sums of a tile group, scratch[tile][warp][row][8]. Calls
 /// use(Output, sum) by whole warps, Output::tile counted from the group's
@@ -272,7 +269,7 @@ GROK_DEVICE void matvec(B &block, RingReader<B> &ring, uint32_t matrix,
   // one stages.
 #pragma unroll 1
   for (uint32_t first = 0;
-       first < extent.tileCount || (kShared<B, kWidth> && !staged);
+       first < extent.tileCount || (kPairStages<B, kWidth> && !staged);
        first += kGroupTiles) {
     uint32_t tiles = extent.tileCount - first < kGroupTiles
                          ? extent.tileCount - first

@@ -109,7 +109,7 @@ template <class B, uint32_t kWidth> struct KBlocks {
 /// Whether the blocks of a pair share the operand of vectors of kWidth
 /// elements: one K block, so that both stage it equally often.
 template <class B, uint32_t kWidth>
-inline constexpr bool kShared = B::kPaired && KBlocks<B, kWidth>::kOne;
+inline constexpr bool kPairStages = B::kPaired && KBlocks<B, kWidth>::kOne;
 
 /// What surrounds the staging of an operand: what passes between the blocks of
 /// a pair, and between the warps of a block.
@@ -160,7 +160,7 @@ private:
   static constexpr uint32_t kRowBytes = Blocks::kMost * kTileK * 2;
 
   GROK_DEVICE bool shares() const {
-    return kShared<B, kWidth> && block.pairShares();
+    return kPairStages<B, kWidth> && block.pairShares();
   }
   GROK_DEVICE RingBarriers<B> barriers() const {
     return RingBarriers<B>::of(block);
@@ -197,7 +197,7 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
                          kParts % kAtOnce == 0;
   Operand<B> operand = Operand<B>::of(block);
   const uint32_t steps = Blocks::steps(first);
-  constexpr bool kOwn = kShared<B, kWidth>;
+  constexpr bool kOwn = kPairStages<B, kWidth>;
   const uint32_t firstRow = kOwn ? T::row(block) : T::index(block),
                  rowStep = kOwn ? T::kCount * block.rowStep() : T::kCount;
   Staging<B, kWidth> staging{block};

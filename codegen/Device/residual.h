@@ -113,8 +113,7 @@ template <class B> GROK_DEVICE void finishFactors(B &block) {
 /// Whether a row of h is one K block: the operand is then staged by who updates
 /// h.
 template <class B>
-inline constexpr bool kWholeRow =
-    B::Model::kHidden <= B::Plan::kBlockSteps * kTileK;
+inline constexpr bool kWholeRow = KBlocks<B, B::Model::kHidden>::kOne;
 
 /// Stores RMSNorm(h; gain) of the K block that begins with step `first` as the
 /// operand, zero past the end: each team its row.
@@ -127,7 +126,7 @@ GROK_DEVICE void stageNormed(B &block, const float *gain, uint32_t first) {
   Staging<B, O::kHidden> staging{block};
   staging.begin();
   staging.await(Phase::kQkv);
-  if (b < block.rows() && block.rowActive(b)) {
+  if (Team<B>::active(block)) {
     const float *h = residualRow(block, b);
     float factor = block.normFactor(b);
     for (uint32_t part = 0; part < O::P::count(Blocks::kMost); ++part) {
@@ -175,7 +174,7 @@ template <class B> GROK_DEVICE void embed(B &block) {
   using O = Owned<B>;
   auto &control = block.control();
   const uint32_t b = Team<B>::row(block);
-  const bool active = b < block.rows() && block.rowActive(b);
+  const bool active = Team<B>::active(block);
   if (active) {
     const uint8_t *at = block.params.weights + control.embeddingRow[b];
     float *h = residualRow(block, b), squares = 0;
@@ -219,11 +218,6 @@ template <class B> GROK_DEVICE void embed(B &block) {
 ///   sum h'^2 = sum h^2 + 2 f sum h z + f^2 sum z^2
 enum RowSum : uint32_t { kYY, kHH, kHZ, kZZ, kRowSums };
 
-/// 1 / rms of a sub-block's output, and of the h that it becomes part of.
-struct Factors {
-  float output, next;
-};
-
 /// h += RMSNorm(y; gain) for the rows whose bit is set in `rows`, where y
 /// arrives as words [row][D]; then the norm of the new h with `nextGain`
 /// becomes the operand, or, if a row is longer than a K block, its factor is
@@ -240,8 +234,7 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
   constexpr bool kKeepGains = kParts * kEach <= 8, kKeepWords = kParts <= 8;
   constexpr uint32_t kAtOnce = kKeepWords ? kParts : 4; // in flight
   const uint32_t b = Team<B>::row(block);
-  const bool active = b < block.rows() && block.rowActive(b),
-             adds = active && rows >> b & 1;
+  const bool active = Team<B>::active(block), adds = active && rows >> b & 1;
   const uint64_t *from =
       y + b * Out::kRowWords + O::P::first(block) / Out::kValues;
   auto words = [&](uint32_t part) {
@@ -257,11 +250,11 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
     staging.begin();
 
   Part gains[kKeepGains ? kParts : 1], nextGains[kKeepGains ? kParts : 1];
-  auto gainOf = [&](uint32_t part) {
+  auto gainOf = [&](const float *from, const Part *kept, uint32_t part) {
     if constexpr (kKeepGains)
-      return gains[part];
+      return kept[part];
     else
-      return O::load(gain, O::element(block, part));
+      return O::load(from, O::element(block, part));
   };
 #pragma unroll
   for (uint32_t j = 0; j < kParts; ++j) {
@@ -287,7 +280,7 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
         if (!kKeepWords && j0 + j >= kParts)
           break;
         const Part x = O::load(h, O::element(block, j0 + j)),
-                   g = gainOf(kKeepWords ? j : j0 + j);
+                   g = gainOf(gain, gains, kKeepWords ? j : j0 + j);
         float v[kEach];
         Out::values(word[j], v);
 #pragma unroll
@@ -318,8 +311,9 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
     const float factor = normFactor<B>(squares > 0 ? squares : 0.0f);
     if constexpr (!kWholeRow<B> || !B::Model::kHashRouting)
       keepFactor(block, b, factor);
-    auto update = [&](uint32_t part, const uint64_t (&arrivedWords)[2],
-                      const Part &g, const Part &next) {
+    auto update = [&](uint32_t part, const uint64_t (&arrivedWords)[2]) {
+      const Part g = gainOf(gain, gains, part),
+                 next = gainOf(nextGain, nextGains, part);
       const uint32_t i = O::element(block, part);
       Part x = O::load(h, i);
       float v[kEach];
@@ -337,20 +331,14 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
     };
     if constexpr (kKeepWords) {
 #pragma unroll
-      for (uint32_t j = 0; j < kParts; ++j) {
-        if constexpr (kKeepGains)
-          update(j, word[j], gains[j], nextGains[j]);
-        else
-          update(j, word[j], O::load(gain, O::element(block, j)),
-                 O::load(nextGain, O::element(block, j)));
-      }
+      for (uint32_t j = 0; j < kParts; ++j)
+        update(j, word[j]);
     } else {
       for (uint32_t j = 0; j < kParts; ++j) {
-        uint32_t i = O::element(block, j);
         Words w = words(j);
         uint64_t again[2] = {w.there ? arrived(w.words) : 0,
                              w.there && w.both ? arrived(w.words + 1) : 0};
-        update(j, again, O::load(gain, i), O::load(nextGain, i));
+        update(j, again);
       }
     }
   }
