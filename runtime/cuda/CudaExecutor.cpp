@@ -340,11 +340,13 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
   params.launchId = ++launchId_;
   epoch_ += uint32_t(epochs);
   status() = abi::StatusRecord{};
-  if (absentSlot_) // every block finds it taken
+  if (absentSlot_) { // every block finds it taken; a pair asks for its first
+    uint32_t claim = *absentSlot_ / plan_.cluster * plan_.cluster;
     GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice,
                               arena_.address() + region("claims") +
-                                  *absentSlot_ * sizeof(uint32_t),
+                                  claim * sizeof(uint32_t),
                               &params.launchId, sizeof params.launchId);
+  }
   void *arguments[] = {&params};
   // A block an SM, in whole clusters.
   uint32_t blocks = smCount_ / plan_.cluster * plan_.cluster;
