@@ -140,6 +140,11 @@ constexpr uint32_t benchWarmUp(uint32_t steps) {
   return std::clamp(steps / 50, kFewest, kMost);
 }
 
+/// Ok for 1 to `most`; else InvalidArgument "WHAT: found ..., expected 1 to
+/// MOSTWHY".
+absl::Status checkCount(const char *what, uint32_t found, uint32_t most,
+                        const char *why);
+
 /// Checks rows, context and steps against the executor's limits; both executors
 /// call it first.
 absl::Status validateBench(const BenchRequest &request, uint32_t maxBatch,

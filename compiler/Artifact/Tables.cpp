@@ -1,6 +1,5 @@
 #include "compiler/Artifact/Tables.h"
 
-#include "ir/Plan/Exhaustive.h"
 #include "nlohmann/json.hpp"
 
 namespace grok {
@@ -138,9 +137,9 @@ std::string predictionJson(plan::DeviceOp device) {
     list.push_back(
         {{"scope", stringifyPredictionScope(op.getScope()).str()},
          {"batch", op.getBatch()},
-         {"context", op.getContext()},
+         {"context", op.getPositions()},
          {"generated", op.getGenerated()},
-         {"exhaustive", op->hasAttr(plan::kExhaustive)},
+         {"exhaustive", op.getExhaustive()},
          {"best", outcomeJson(op.getBestUs().convertToDouble(),
                               op.getBestExperts(), op.getBestTerms())},
          {"worst", outcomeJson(op.getWorstUs().convertToDouble(),

@@ -115,9 +115,9 @@ FailureOr<StreamShape> PlanMemory::chooseStream() {
         StreamShape stream{blockSteps, stages, kChunkBytes, 1};
         if (!hasKernel())
           return stream;
-        if (canPairBlocks(decodeShape(device, stream), target.getSm()))
-          stream.cluster = 2;
         DecodeShape shape = decodeShape(device, stream);
+        if (canPairBlocks(shape, target.getSm()))
+          stream.cluster = shape.cluster = 2;
         if (uint64_t(stages) * kChunkBytes < fewestRingBytes(shape))
           break;
         needed = sharedLayout(shape).total;

@@ -14,7 +14,6 @@
 #include "compiler/Passes/PrefillTime.h"
 #include "compiler/Routing/PositionReach.h"
 #include "ir/Model/ModelStructure.h"
-#include "ir/Plan/Exhaustive.h"
 #include "ir/Plan/PlanFacts.h"
 
 namespace grok {
@@ -122,21 +121,21 @@ struct StepBounds {
 /// What the routing can come to, from the experts that rows can choose.
 class Routing {
 public:
-  Routing(DeviceOp device, LatencyModel &model, uint32_t batch);
-  /// With rows at any positions of the sequence.
-  const StepBounds &anywhere();
+  Routing(DeviceOp device, LatencyModel &model);
+  /// With `batch` rows at any positions of the sequence.
+  const StepBounds &anywhere(uint32_t batch);
   /// With all rows at this position.
-  const StepBounds &at(uint32_t position);
+  const StepBounds &at(uint32_t position, uint32_t batch);
 
 private:
-  const StepBounds &of(const std::vector<uint32_t> &reached);
+  const StepBounds &of(const std::vector<uint32_t> &reached, uint32_t batch);
 
   DeviceOp device;
   LatencyModel &model;
-  uint32_t batch;
   ExpertSets sets;
   std::optional<PositionReach> reach; // none: any reached expert anywhere
-  std::map<std::vector<uint32_t>, StepBounds> known;
+  std::map<std::pair<std::vector<uint32_t>, uint32_t>, StepBounds>
+      known; // of reached experts and a batch
 };
 
 struct PredictLatency : grok::impl::PredictLatencyBase<PredictLatency> {
@@ -144,7 +143,7 @@ struct PredictLatency : grok::impl::PredictLatencyBase<PredictLatency> {
   void runOnOperation() override;
 
 private:
-  void predict(LatencyModel &model, uint32_t batch);
+  void predict(LatencyModel &model, Routing &routing, uint32_t batch);
   /// Every step takes its own best or worst case: what rows chose before limits
   /// nothing.
   Cases request(LatencyModel &model, Routing &routing, uint32_t batch,
@@ -332,8 +331,8 @@ static ir::ModelOp modelOf(DeviceOp device) {
       device->getParentOp(), device.getModelAttr());
 }
 
-Routing::Routing(DeviceOp device, LatencyModel &model, uint32_t batch)
-    : device(device), model(model), batch(batch),
+Routing::Routing(DeviceOp device, LatencyModel &model)
+    : device(device), model(model),
       sets(device, [&model](const ExpertSets::SlotBytes &bytes) {
         return ExpertSets::Times{model.streamUs(bytes), model.computeUs(bytes)};
       }) {
@@ -346,22 +345,34 @@ Routing::Routing(DeviceOp device, LatencyModel &model, uint32_t batch)
   reach.emplace(ir::configOf(op, *parts));
 }
 
-const StepBounds &Routing::anywhere() {
+const StepBounds &Routing::anywhere(uint32_t batch) {
   if (reach)
-    return of(reach->before(device.find<BoundsOp>().getSeq()));
+    return of(reach->before(device.find<BoundsOp>().getSeq()), batch);
   ArrayRef<int32_t> reached = device.find<ExpertsOp>().getReached();
-  return of({reached.begin(), reached.end()});
+  return of({reached.begin(), reached.end()}, batch);
 }
 
-const StepBounds &Routing::at(uint32_t position) {
-  return reach ? of(reach->at(position)) : anywhere();
+const StepBounds &Routing::at(uint32_t position, uint32_t batch) {
+  return reach ? of(reach->at(position), batch) : anywhere(batch);
+}
+
+/// Distinct experts that `tokens` tokens use, at least and at most, of `usable`
+/// ones; `dropped` more can be chosen, but need none.
+static std::pair<uint32_t, uint32_t> distinctExperts(DeviceOp device,
+                                                     uint32_t usable,
+                                                     uint32_t dropped,
+                                                     uint32_t tokens) {
+  const uint32_t perToken = device.find<ShapeOp>().getExpertsPerToken();
+  return {perToken > dropped ? perToken - dropped : 0,
+          std::min(usable, tokens * perToken)};
 }
 
 /// Hash: a row chooses one of the reached experts, and all of them may choose
 /// the same one or each its own; rows of a pruned one need none. Learned: a row
 /// chooses `experts_per_token` different ones.
-const StepBounds &Routing::of(const std::vector<uint32_t> &reached) {
-  auto [found, isNew] = known.try_emplace(reached);
+const StepBounds &Routing::of(const std::vector<uint32_t> &reached,
+                              uint32_t batch) {
+  auto [found, isNew] = known.try_emplace({reached, batch});
   if (!isNew)
     return found->second;
   ArrayRef<int32_t> kept = device.find<ExpertsOp>().getKept();
@@ -369,10 +380,9 @@ const StepBounds &Routing::of(const std::vector<uint32_t> &reached) {
   for (uint32_t e : reached)
     if (llvm::is_contained(kept, int32_t(e)))
       usable.push_back(e);
-  const uint32_t dropped = uint32_t(reached.size() - usable.size()),
-                 perToken = device.find<ShapeOp>().getExpertsPerToken(),
-                 fewest = perToken > dropped ? perToken - dropped : 0,
-                 most = std::min(uint32_t(usable.size()), batch * perToken);
+  auto [fewest, most] =
+      distinctExperts(device, uint32_t(usable.size()),
+                      uint32_t(reached.size() - usable.size()), batch);
   ExpertSets::Extremes extremes = sets.extremes(usable, fewest, most);
   found->second.exhaustive = extremes.exhaustive;
   for (const ExpertSet &set : extremes.cheapest)
@@ -404,12 +414,10 @@ void PredictLatency::add(PredictionScope scope, uint32_t batch,
   const auto &[best, worst, exhaustive] = cases;
   DeviceOp device = getOperation();
   OpBuilder b = OpBuilder::atBlockEnd(&device.getBody().front());
-  auto op = PredictionOp::create(
-      b, device.getLoc(), scope, batch, context, generated,
-      APFloat(best.terms.total()), best.experts, dictionary(b, best.terms),
-      APFloat(worst.terms.total()), worst.experts, dictionary(b, worst.terms));
-  if (exhaustive)
-    op->setAttr(kExhaustive, b.getUnitAttr());
+  PredictionOp::create(b, device.getLoc(), scope, batch, context, generated,
+                       APFloat(best.terms.total()), best.experts,
+                       dictionary(b, best.terms), APFloat(worst.terms.total()),
+                       worst.experts, dictionary(b, worst.terms), exhaustive);
 }
 
 /// A step's best and worst case by its time.
@@ -433,36 +441,32 @@ static Cases step(const StepBounds &bounds,
 static std::pair<uint32_t, uint32_t> promptExperts(DeviceOp device,
                                                    uint32_t tokens) {
   auto experts = device.find<ExpertsOp>();
-  const uint32_t perToken = device.find<ShapeOp>().getExpertsPerToken(),
-                 kept = uint32_t(experts.getKept().size()),
-                 dropped = uint32_t(
-                     llvm::count_if(experts.getReached(), [&](int32_t e) {
-                       return !llvm::is_contained(experts.getKept(), e);
-                     }));
-  return {perToken > dropped ? perToken - dropped : 0,
-          std::min(kept, tokens * perToken)};
+  ArrayRef<int32_t> kept = experts.getKept();
+  auto dropped = llvm::count_if(experts.getReached(), [&](int32_t e) {
+    return !llvm::is_contained(kept, e);
+  });
+  return distinctExperts(device, uint32_t(kept.size()), uint32_t(dropped),
+                         tokens);
 }
 
 Cases PredictLatency::request(LatencyModel &model, Routing &routing,
                               uint32_t batch, uint32_t prompt,
                               uint32_t generated) {
   Cases sum;
-  sum.best.terms.launch = model.facts().launchUs;
-  sum.worst.terms.launch = model.facts().launchMaxUs;
   sum.best.experts = std::numeric_limits<uint32_t>::max();
   uint32_t position = 0;
   if (model.hasPrefill()) {
     auto [fewest, most] = promptExperts(getOperation(), batch * prompt);
     sum.best = {model.prompts(batch, prompt, fewest), fewest};
-    sum.best.terms.launch += model.facts().launchUs;
     sum.worst = {model.prompts(batch, prompt, most), most};
-    sum.worst.terms.launch += model.facts().launchMaxUs;
     position = prompt;
   }
+  sum.best.terms.launch += model.facts().launchUs;
+  sum.worst.terms.launch += model.facts().launchMaxUs;
   // Every position but the last goes in; those from the prompt's last on choose
   // a token.
   for (; position < prompt + generated - 1; ++position) {
-    Cases one = step(routing.at(position), [&](const Outcome &o) {
+    Cases one = step(routing.at(position, batch), [&](const Outcome &o) {
       return model.step(o, batch, position + 1, position + 1 >= prompt);
     });
     sum.best.terms.add(one.best.terms);
@@ -474,14 +478,14 @@ Cases PredictLatency::request(LatencyModel &model, Routing &routing,
   return sum;
 }
 
-void PredictLatency::predict(LatencyModel &model, uint32_t batch) {
+void PredictLatency::predict(LatencyModel &model, Routing &routing,
+                             uint32_t batch) {
   DeviceOp device = getOperation();
-  Routing routing(device, model, batch);
   uint32_t seq = device.find<BoundsOp>().getSeq();
   uint32_t generated = std::min(kGenerated, (seq + 1) / 2);
   uint32_t prompt = std::max(1u, std::min(kPrompt, seq - generated));
   add(PredictionScope::Step, batch, prompt, 0,
-      step(routing.anywhere(), [&](const Outcome &o) {
+      step(routing.anywhere(batch), [&](const Outcome &o) {
         return model.step(o, batch, prompt, true);
       }));
   add(PredictionScope::Request, batch, prompt, generated,
@@ -499,8 +503,9 @@ void PredictLatency::runOnOperation() {
     return signalPassFailure();
   }
   LatencyModel model(device);
+  Routing routing(device, model);
   uint32_t maxBatch = device.find<BoundsOp>().getBatch();
-  predict(model, 1);
+  predict(model, routing, 1);
   if (maxBatch > 1)
-    predict(model, maxBatch);
+    predict(model, routing, maxBatch);
 }

@@ -14,7 +14,7 @@ using Severity = CompileHooks::Severity;
 /// One pair of policies, and what came of it.
 struct Candidate {
   CompileRequest request;
-  absl::StatusOr<Lowered> lowered;
+  Lowered lowered;
   std::vector<std::pair<Severity, std::string>> reports;
   double seconds = 0; // of the worst request
 
@@ -24,22 +24,23 @@ struct Candidate {
   }
 };
 
-Candidate lowerOne(CompileRequest request) {
-  Candidate c{std::move(request), absl::UnknownError(""), {}};
+absl::StatusOr<Candidate> lowerOne(CompileRequest request) {
+  Candidate c{std::move(request), {}, {}};
   CompileHooks hooks;
   hooks.report = [&c](Severity severity, const std::string &message) {
     c.reports.emplace_back(severity, message);
   };
-  c.lowered = lower(c.request, hooks);
-  if (!c.lowered.ok())
-    return c;
-  if (std::optional<Prediction> worst = worstRequest(c.lowered->predictionJson))
+  absl::StatusOr<Lowered> lowered = lower(c.request, hooks);
+  if (!lowered.ok())
+    return lowered.status();
+  c.lowered = *std::move(lowered);
+  if (std::optional<Prediction> worst = worstRequest(c.lowered.predictionJson))
     c.seconds = worst->worst.seconds;
   return c;
 }
 
 /// The candidates in the order in which ties are decided.
-std::vector<Candidate> lowerAll(const CompileRequest &request) {
+absl::StatusOr<std::vector<Candidate>> lowerAll(const CompileRequest &request) {
   std::vector<Candidate> all;
   for (auto [smWord, sm] : smPolicyWords())
     for (auto [bankWord, bank] : bankPolicyWords()) {
@@ -52,7 +53,10 @@ std::vector<Candidate> lowerAll(const CompileRequest &request) {
       CompileRequest one = request;
       one.options.smPolicy = sm;
       one.options.bankPolicy = bank;
-      all.push_back(lowerOne(std::move(one)));
+      absl::StatusOr<Candidate> candidate = lowerOne(std::move(one));
+      if (!candidate.ok())
+        return candidate.status();
+      all.push_back(*std::move(candidate));
     }
   return all;
 }
@@ -65,12 +69,12 @@ absl::StatusOr<Lowered> lowerWithPolicies(CompileRequest &request,
   if ((!request.autoSmPolicy && !request.autoBankPolicy) ||
       request.emit == EmitPhase::kGrok)
     return lower(request, hooks);
-  std::vector<Candidate> all = lowerAll(request);
-  Candidate *best = &all.front();
+  absl::StatusOr<std::vector<Candidate>> all = lowerAll(request);
+  if (!all.ok())
+    return all.status();
+  Candidate *best = &all->front();
   std::vector<std::string> times;
-  for (Candidate &one : all) {
-    if (!one.lowered.ok())
-      return one.lowered.status();
+  for (Candidate &one : *all) {
     times.push_back(
         absl::StrFormat("%s %.3f ms", one.name(), one.seconds * 1e3));
     if (one.seconds < best->seconds)

@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/Routing/PositionReach.h"
 #include "compiler/Routing/Routing.h"
 
 namespace grok {
@@ -25,6 +24,11 @@ uint32_t decidingBits(const HashRouting &h) {
   return std::min(h.hashBits, std::max(index, group));
 }
 
+uint32_t decidingOffset(const HashRouting &h) {
+  return h.positionOffsetMask &
+         uint32_t(std::bit_ceil(uint64_t(h.indexMask) + 1) - 1);
+}
+
 uint32_t HashAnalysis::reachableExperts() const {
   return uint32_t(std::count_if(expertOutcomes.begin(), expertOutcomes.end(),
                                 [](uint64_t n) { return n != 0; }));
@@ -43,10 +47,8 @@ absl::StatusOr<HashAnalysis> analyzeHash(const ModelConfig &model) {
       std::min<uint32_t>(a.bits, uint32_t(std::countr_zero(h.tokenMultiplier)));
   // Positions act through their low bits only: those of the offset that the
   // index keeps, and the tied ones.
-  uint32_t offset =
-      h.positionOffsetMask & (std::bit_ceil(uint64_t(h.indexMask) + 1) - 1);
   uint32_t positionBits =
-      std::max<uint32_t>(uint32_t(std::bit_width(offset)), tied);
+      std::max<uint32_t>(uint32_t(std::bit_width(decidingOffset(h))), tied);
   if (a.bits > kMaxHashBits || positionBits + a.bits - tied > kMaxHashBits + 4)
     return absl::FailedPreconditionError(
         absl::StrCat("found ", a.bits, " hash bits and ", positionBits,

@@ -1,7 +1,8 @@
 #include "compiler/Routing/PositionReach.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "compiler/Routing/Routing.h"
 
 namespace grok {
 
@@ -17,11 +18,8 @@ PositionReach::PositionReach(const ModelConfig &model)
 }
 
 const std::vector<uint32_t> &PositionReach::at(uint32_t position) {
-  // What is added below the index's highest bit can carry into it.
-  const uint32_t offsetBits =
-      uint32_t(std::bit_ceil(uint64_t(hash_.indexMask) + 1) - 1);
   const Class key = {(position * hash_.positionMultiplier) & mask_,
-                     position & hash_.positionOffsetMask & offsetBits};
+                     position & decidingOffset(hash_)};
   auto [found, isNew] = known_.try_emplace(key);
   if (!isNew)
     return found->second;

@@ -11,11 +11,6 @@
 
 namespace grok {
 
-/// Low hash bits that decide expert and group. With a power of two of groups,
-/// bits above those of the group and of the masked index change nothing;
-/// otherwise the remainder depends on all of them.
-uint32_t decidingBits(const HashRouting &hash);
-
 /// The experts that some id leads to at a position. Positions whose part of the
 /// hash is alike are one class and share an answer.
 class PositionReach {

@@ -15,6 +15,15 @@
 
 namespace grok {
 
+/// Low hash bits that decide expert and group. With a power of two of groups,
+/// bits above those of the group and of the masked index change nothing;
+/// otherwise the remainder depends on all of them.
+uint32_t decidingBits(const HashRouting &hash);
+
+/// The bits of a position's offset that reach the masked index: what is added
+/// below its highest bit can carry into it.
+uint32_t decidingOffset(const HashRouting &hash);
+
 /// The exact analysis of hash routing for token ids uniform over 32 bits and
 /// positions uniform over the context.
 struct HashAnalysis {

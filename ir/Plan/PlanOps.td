@@ -306,11 +306,11 @@ def PredictionOp : Plan_Part<"prediction"> {
       worst 4.2e+01 experts 8 {head_us = 4.0, ...} {exhaustive}
     ```
   }];
-  let arguments = (ins PredictionScope:$scope, I32Attr:$batch, I32Attr:$context, I32Attr:$generated, F64Attr:$best_us,
+  let arguments = (ins PredictionScope:$scope, I32Attr:$batch, I32Attr:$positions, I32Attr:$generated, F64Attr:$best_us,
                        I32Attr:$best_experts, DictionaryAttr:$best_terms, F64Attr:$worst_us, I32Attr:$worst_experts,
-                       DictionaryAttr:$worst_terms);
+                       DictionaryAttr:$worst_terms, UnitAttr:$exhaustive);
   let assemblyFormat = [{
-    $scope `batch` $batch `context` $context `generated` $generated `best` $best_us `experts` $best_experts $best_terms
+    $scope `batch` $batch `context` $positions `generated` $generated `best` $best_us `experts` $best_experts $best_terms
     `worst` $worst_us `experts` $worst_experts $worst_terms attr-dict
   }];
   let hasVerifier = 1;

@@ -1,6 +1,5 @@
 // The C API over the executors.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <memory>
@@ -25,6 +24,8 @@ namespace {
 
 using grok::BatchRequest;
 using grok::BatchResult;
+using grok::service::after;
+using grok::service::Clock;
 
 thread_local std::string lastMessage;
 
@@ -156,20 +157,6 @@ grok_status generate(grok_model &model, grok_request &request) {
   return GROK_OK;
 }
 
-absl::StatusOr<std::optional<grok::service::Clock::time_point>>
-deadlineAfter(double seconds) {
-  using grok::service::Clock;
-  constexpr double kMost = 1e9; // 31 years
-  if (!(seconds >= 0))
-    return absl::InvalidArgumentError(absl::StrCat(
-        "deadline_seconds: found ", seconds, ", expected 0 or more"));
-  if (seconds == 0)
-    return std::nullopt;
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(
-             std::chrono::duration<double>(std::min(seconds, kMost)));
-}
-
 grok_status submit(grok_model &model, const grok_job_options &options,
                    grok_job **out) {
   if (!options.ids && options.id_count)
@@ -180,9 +167,11 @@ grok_status submit(grok_model &model, const grok_job_options &options,
                 absl::StrCat("eos_id: found ", end,
                              ", expected an id, GROK_EOS_NONE or "
                              "GROK_EOS_MODEL"));
-  auto deadline = deadlineAfter(options.deadline_seconds);
-  if (!deadline.ok())
-    return fail(deadline.status());
+  const double deadline = options.deadline_seconds;
+  if (!(deadline >= 0))
+    return fail(GROK_INVALID_ARGUMENT,
+                absl::StrCat("deadline_seconds: found ", deadline,
+                             ", expected 0 or more"));
   auto job = std::make_unique<grok_job>();
   job->service = model.service.get();
   job->state = std::make_shared<grok::JobState>(job.get(), options);
@@ -193,7 +182,8 @@ grok_status submit(grok_model &model, const grok_job_options &options,
     request.stopIds = {int32_t(end)};
   request.temperature = options.temperature;
   request.seed = options.seed;
-  request.deadline = *deadline;
+  if (deadline > 0)
+    request.deadline = after(Clock::now(), deadline);
   if (options.on_ids)
     request.onIds = [state = job->state](std::span<const int32_t> ids) {
       state->ids(ids);
@@ -219,11 +209,9 @@ grok_status wait(const grok_job &job, double seconds, int *done) {
     return fail(GROK_FAILED_PRECONDITION,
                 "found a callback that waits for a job, expected the wait in "
                 "another thread");
-  std::optional<grok::service::Clock::time_point> until;
-  if (seconds == 0)
-    until = grok::service::Clock::now();
-  else if (seconds > 0)
-    until = **deadlineAfter(seconds);
+  std::optional<Clock::time_point> until;
+  if (seconds >= 0)
+    until = after(Clock::now(), seconds);
   const bool ended = job.state->wait(until);
   if (done)
     *done = ended;

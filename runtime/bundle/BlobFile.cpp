@@ -20,8 +20,12 @@ constexpr uint64_t kMeasuredBytes = uint64_t(64) << 20;
 } // namespace
 
 BlobFile::BlobFile(std::string path, uint64_t bytes, Order order)
-    : path_(std::move(path)), bytes_(bytes), order_(order), piece_(newPiece()),
-      hasher_(kWaitingPieces), writer_(kWaitingPieces) {}
+    : path_(std::move(path)), bytes_(bytes), order_(order),
+      hasher_(kWaitingPieces), writer_(kWaitingPieces) {
+  // All pieces there can be: what frees one must not need memory.
+  free_.reserve(2 * (kWaitingPieces + 2));
+  piece_ = newPiece();
+}
 
 BlobFile::~BlobFile() {
   // The threads use the file until they are done; what they say is lost.
@@ -197,17 +201,12 @@ absl::Status BlobFile::hashPrefix(uint64_t bytes) {
   std::vector<uint8_t> buffer(kPieceBytes);
   while (hash_.bytes() < bytes) {
     uint64_t step = std::min<uint64_t>(bytes - hash_.bytes(), buffer.size());
-    ssize_t got = ::pread(file_, buffer.data(), step, off_t(hash_.bytes()));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return systemError(path_, "reading", errno);
-    if (got == 0)
-      return absl::DataLossError(
-          absl::StrCat(path_, ": found ", hash_.bytes(), " bytes, expected ",
-                       bytes, "; another program made it shorter"));
-    if (absl::Status status = hash_.update({buffer.data(), size_t(got)});
-        !status.ok())
+    absl::StatusOr<size_t> got =
+        readAt(file_, path_, hash_.bytes(), std::span(buffer).first(step),
+               absl::StrCat(bytes));
+    if (!got.ok())
+      return got.status();
+    if (absl::Status status = hash_.update({buffer.data(), *got}); !status.ok())
       return status;
   }
   noteChunks();

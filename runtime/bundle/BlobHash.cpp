@@ -6,10 +6,9 @@
 #include <fcntl.h>
 #include <mutex>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Worker.h"
 
@@ -24,19 +23,13 @@ absl::StatusOr<std::string> hashChunk(int file, const std::string &path,
                                       std::vector<uint8_t> &buffer) {
   Sha256 hash;
   for (uint64_t at = begin; at < end;) {
-    ssize_t got =
-        ::pread(file, buffer.data(),
-                std::min<uint64_t>(end - at, buffer.size()), off_t(at));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return systemError(path, "reading", errno);
-    if (got == 0)
-      return absl::DataLossError(absl::StrCat(path, ": found ", at,
-                                              " bytes, expected more; another "
-                                              "program made it shorter"));
-    hash.update({buffer.data(), size_t(got)});
-    at += uint64_t(got);
+    uint64_t step = std::min<uint64_t>(end - at, buffer.size());
+    absl::StatusOr<size_t> got =
+        readAt(file, path, at, std::span(buffer).first(step), "more");
+    if (!got.ok())
+      return got.status();
+    hash.update({buffer.data(), *got});
+    at += *got;
   }
   return hash.finish();
 }
@@ -78,22 +71,16 @@ absl::StatusOr<std::string> BlobHash::finish() {
 }
 
 absl::StatusOr<std::string> blobHash(std::span<const std::string> chunks) {
-  Sha256 hash;
-  for (const std::string &chunk : chunks)
-    hash.update(
-        {reinterpret_cast<const uint8_t *>(chunk.data()), chunk.size()});
-  return hash.finish();
+  return sha256(absl::StrJoin(chunks, ""));
 }
 
 absl::StatusOr<std::string>
 hashBlobFile(const std::string &path, uint64_t bytes,
              const std::function<void(uint64_t)> &progress) {
-  int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (file < 0)
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (file.fd < 0)
     return systemError(path, "opening", errno);
-  absl::StatusOr<std::string> hash = hashBlobFile(file, path, bytes, progress);
-  ::close(file);
-  return hash;
+  return hashBlobFile(file.fd, path, bytes, progress);
 }
 
 absl::StatusOr<std::string>

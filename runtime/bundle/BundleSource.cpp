@@ -209,8 +209,8 @@ private:
     tile -= extent.tileBegin;
     if (scales)
       std::memcpy(scales->data(),
-                  base + scaleOffset(q, tile, matrix.steps) +
-                      row % kTileRows * sizeof(*scales),
+                  base + rowScaleOffset(q, row - extent.tileBegin * kTileRows,
+                                        matrix.steps),
                   sizeof(*scales));
     for (uint32_t block = 0; block < matrix.steps; block += plan.blockSteps) {
       const uint8_t *from = base +

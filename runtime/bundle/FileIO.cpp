@@ -17,17 +17,6 @@ namespace {
 
 constexpr size_t kPieceBytes = 4 << 20;
 
-/// A descriptor that closes itself.
-struct Descriptor {
-  int fd = -1;
-  explicit Descriptor(int f) : fd(f) {}
-  ~Descriptor() {
-    if (fd >= 0)
-      ::close(fd);
-  }
-  Descriptor(const Descriptor &) = delete;
-};
-
 const char *kindName(mode_t mode) {
   if (S_ISDIR(mode))
     return "a directory";
@@ -112,6 +101,22 @@ absl::Status fileError(int error, const std::string &what) {
 absl::Status systemError(const std::string &path, const std::string &doing,
                          int error) {
   return fileError(error, absl::StrCat(path, ": ", doing));
+}
+
+absl::StatusOr<size_t> readAt(int file, const std::string &path, uint64_t at,
+                              std::span<uint8_t> out,
+                              const std::string &expected) {
+  ssize_t got;
+  do
+    got = ::pread(file, out.data(), out.size(), off_t(at));
+  while (got < 0 && errno == EINTR);
+  if (got < 0)
+    return systemError(path, "reading", errno);
+  if (got == 0)
+    return absl::DataLossError(
+        absl::StrCat(path, ": found ", at, " bytes, expected ", expected,
+                     "; another program made it shorter"));
+  return size_t(got);
 }
 
 absl::StatusOr<uint64_t> regularFileSize(const std::string &path) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,17 @@ absl::Status fileError(int error, const std::string &what);
 absl::Status systemError(const std::string &path, const std::string &doing,
                          int error);
 
+/// A descriptor that closes itself.
+struct Descriptor {
+  int fd = -1;
+  explicit Descriptor(int f) : fd(f) {}
+  ~Descriptor() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+  Descriptor(const Descriptor &) = delete;
+};
+
 /// Bytes of a regular file that is no symbolic link; anything else at `path`
 /// is an error that says what it is.
 absl::StatusOr<uint64_t> regularFileSize(const std::string &path);
@@ -31,6 +43,12 @@ absl::StatusOr<uint64_t> regularFileSize(const std::string &path);
 /// A file's text; FailedPrecondition if it has more than `limit` bytes.
 absl::StatusOr<std::string> readWholeFile(const std::string &path,
                                           uint64_t limit);
+
+/// Reads some of a file's bytes from byte `at` on, at least one; DataLoss,
+/// "found AT bytes, expected EXPECTED", if there are no more.
+absl::StatusOr<size_t> readAt(int file, const std::string &path, uint64_t at,
+                              std::span<uint8_t> out,
+                              const std::string &expected);
 
 /// Passes a file's bytes in order to `sink`, in pieces of a few MiB.
 absl::Status

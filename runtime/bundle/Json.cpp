@@ -217,16 +217,15 @@ absl::Status checkBytes(std::string_view text, const std::string &file) {
 
 } // namespace
 
-std::string printable(std::string_view text) {
-  constexpr size_t kLimit = 200;
+std::string printable(std::string_view text, size_t limit) {
   std::string out;
-  for (unsigned char c : text.substr(0, kLimit)) {
+  for (unsigned char c : text.substr(0, limit)) {
     if (c >= 0x20 && c < 0x7f)
       out += char(c);
     else
       absl::StrAppend(&out, "<", absl::Hex(c, absl::kZeroPad2), ">");
   }
-  return text.size() > kLimit ? out + "..." : out;
+  return text.size() > limit ? out + "..." : out;
 }
 
 std::string Document::place(std::string_view pointer) const {

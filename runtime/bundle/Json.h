@@ -28,9 +28,9 @@ struct Limits {
       true; // off for large machine-written headers: `lines` stays empty
 };
 
-/// Text of a file that may be anything, for messages: printable ASCII and not
-/// longer than a line or two.
-std::string printable(std::string_view text);
+/// The first `limit` bytes of text that may be anything, for messages:
+/// printable ASCII and not longer than a line or two.
+std::string printable(std::string_view text, size_t limit = 200);
 
 /// InvalidArgument "FILE:LINE:COLUMN: what was found, what was expected" on
 /// malformed text, a NUL or a byte order mark, duplicate keys, invalid UTF-8,

@@ -11,8 +11,7 @@ std::string shown(const nlohmann::json &value) {
   constexpr size_t kLimit = 60;
   std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true,
                                 nlohmann::json::error_handler_t::replace);
-  return text.size() > kLimit ? printable(text.substr(0, kLimit)) + "..."
-                              : printable(text);
+  return printable(text, kLimit);
 }
 
 std::string describe(const nlohmann::json &value) {

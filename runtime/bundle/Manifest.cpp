@@ -15,7 +15,6 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "grok-bundle";
 constexpr std::string_view kSealKey = "\"seal\": \"";
-constexpr size_t kHashDigits = 64;
 
 Words<WeightsRecipe::Kind> weightsWords() {
   return {{"blob", WeightsRecipe::Kind::kBlob},

@@ -108,8 +108,7 @@ private:
         id, from.row, q, std::span(codes_).first(shape.k), scales, error_);
     if (!status.ok())
       return status;
-    std::memcpy(group_.data() + scaleOffset(q, r / kTileRows, matrix.steps) +
-                    r % kTileRows * sizeof(scales),
+    std::memcpy(group_.data() + rowScaleOffset(q, r, matrix.steps),
                 scales.data(), sizeof(scales));
     forEachFragmentRow(matrix, tiles, r, [&](uint32_t step, uint8_t *to) {
       uint32_t first = streamedInput(q, shape.k, step * kTileK);

@@ -7,20 +7,23 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/bundle/Sha256.h"
 
 namespace grok {
 namespace {
 
 // A line with the key, then a line for each note: the parts, and a blank and a
-// hash for each chunk. Only whole lines count.
-constexpr size_t kPartsDigits = 20, kHashDigits = 64;
+// hash for each chunk. Only whole lines count; one that ends with a '-' is
+// none.
+constexpr size_t kPartsDigits = 20;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 28;
 
 /// Adds what a line notes; false if it is none.
 bool addNote(std::string_view line, PackJournal::Packed &packed) {
   constexpr size_t kEach = kHashDigits + 1;
   uint64_t parts = 0;
-  if (line.size() < kPartsDigits || (line.size() - kPartsDigits) % kEach ||
+  if (line.size() < kPartsDigits || line.ends_with('-') ||
+      (line.size() - kPartsDigits) % kEach ||
       !absl::SimpleAtoi(absl::string_view(line.data(), kPartsDigits), &parts))
     return false;
   packed.parts = parts;
@@ -47,7 +50,7 @@ absl::Status PackJournal::open(const std::string &directory) {
   path_ = absl::StrCat(directory, "/", kFile);
   if (absl::Status status = file_.open(path_); !status.ok())
     return status;
-  return file_.write(bytesOf("\n")); // ends a line that is not whole
+  return file_.write(bytesOf("-\n")); // ends a line that is not whole
 }
 
 absl::Status PackJournal::note(uint64_t parts,

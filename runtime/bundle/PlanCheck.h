@@ -34,6 +34,11 @@ constexpr uint64_t extentBytes(const PlanTables &plan, const PlanMatrix &matrix,
 /// False for the head, which is read once a step.
 constexpr bool isPerLayer(MatrixKind kind) { return kind != MatrixKind::kHead; }
 
+/// Of one expert; the other matrices of a layer are everybody's.
+constexpr bool isOfExpert(MatrixKind kind) {
+  return kind == MatrixKind::kGateUp || kind == MatrixKind::kDown;
+}
+
 /// Bytes of one layer's vectors, without padding, and of all vectors.
 constexpr uint64_t layerVectorBytes(const ModelConfig &m) {
   return (uint64_t(4) + (m.hash ? 0 : m.numExperts)) * m.hiddenSize * 4;

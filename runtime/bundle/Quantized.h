@@ -63,6 +63,12 @@ constexpr uint64_t scaleOffset(Quantization q, uint32_t tile, uint32_t steps) {
   return groupOffset(q, tile / kGroupTiles, steps) +
          tile % kGroupTiles * kTileScaleBytes;
 }
+/// The same of row `row` of the extent.
+constexpr uint64_t rowScaleOffset(Quantization q, uint32_t row,
+                                  uint32_t steps) {
+  return scaleOffset(q, row / kTileRows, steps) +
+         row % kTileRows * kScaleBlocks * 2;
+}
 
 /// Byte (0..31) of element k of a fragment's row of 8-bit elements: a lane has
 /// elements k, k + 8 beside each other, whose 16-bit forms are in two

@@ -1,6 +1,7 @@
 // SHA-256, by OpenSSL's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,13 +13,16 @@
 
 namespace grok {
 
+/// Of a hash in hex.
+inline constexpr size_t kHashDigits = 64;
+
 class Sha256 {
 public:
   Sha256();
   ~Sha256();
   Sha256(const Sha256 &) = delete;
   void update(std::span<const uint8_t> bytes);
-  /// Lower-case hex, once; Internal if OpenSSL failed anywhere.
+  /// Lower-case hex, once; ResourceExhausted if OpenSSL failed anywhere.
   absl::StatusOr<std::string> finish();
 
 private:

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <dirent.h>
@@ -80,17 +81,9 @@ bool isRunning(pid_t pid) {
 
 } // namespace
 
-TemporariesLock::TemporariesLock() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  takeLock();
-}
+TemporariesLock::TemporariesLock() { takeLock(); }
 
-TemporariesLock::~TemporariesLock() {
-  locked.clear(std::memory_order_release);
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
+TemporariesLock::~TemporariesLock() { locked.clear(std::memory_order_release); }
 
 Temporary::~Temporary() {
   if (!path_.empty())

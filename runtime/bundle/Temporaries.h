@@ -2,9 +2,10 @@
 // ends the process, and found when nothing could remove it.
 #pragma once
 
-#include <csignal>
 #include <string>
 #include <vector>
+
+#include "runtime/bundle/SignalsBlocked.h"
 
 namespace grok {
 
@@ -17,7 +18,7 @@ public:
   TemporariesLock(const TemporariesLock &) = delete;
 
 private:
-  sigset_t before_;
+  SignalsBlocked blocked_; // until the lock is given back
 };
 
 /// The record of a temporary file or a directory of files.

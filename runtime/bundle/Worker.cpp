@@ -1,29 +1,13 @@
 #include "runtime/bundle/Worker.h"
 
-#include <csignal>
 #include <new>
 #include <utility>
 
+#include "runtime/bundle/SignalsBlocked.h"
+
 namespace grok {
-namespace {
 
-/// Signals go to other threads while it lives.
-class SignalsBlocked {
-public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked &) = delete;
-
-private:
-  sigset_t before_;
-};
-
-/// What a thread lets through ends the process.
-absl::Status call(const Worker::Job &job) {
+absl::Status callCaught(absl::FunctionRef<absl::Status()> job) {
   try {
     return job();
   } catch (const std::bad_alloc &) {
@@ -31,10 +15,7 @@ absl::Status call(const Worker::Job &job) {
   }
 }
 
-} // namespace
-
 Worker::Worker(size_t waiting) : waiting_(waiting) {
-  // The program's own threads have handlers that know what to do.
   SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
 }
@@ -69,9 +50,9 @@ void Worker::run() {
     if (jobs_.empty())
       return;
     if (status_.ok()) {
-      Job job = jobs_.front();
+      Job job = std::move(jobs_.front());
       lock.unlock();
-      absl::Status status = call(job);
+      absl::Status status = callCaught(job);
       lock.lock();
       status_ = std::move(status);
     }

@@ -7,9 +7,14 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
 namespace grok {
+
+/// What `job` returns; ResourceExhausted if it lacks memory. What a thread lets
+/// through ends the process.
+absl::Status callCaught(absl::FunctionRef<absl::Status()> job);
 
 class Worker {
 public:

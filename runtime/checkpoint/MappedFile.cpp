@@ -18,20 +18,11 @@ absl::Status systemError(const std::string &path, const char *what) {
   return fileError(errno, absl::StrCat(path, ": cannot ", what));
 }
 
-/// Closes a descriptor on every way out.
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0)
-      close(fd);
-  }
-};
-
 } // namespace
 
 absl::StatusOr<MappedFile> MappedFile::open(const std::string &path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0)
     return systemError(path, "open");
   struct stat info;

@@ -73,22 +73,24 @@ absl::Status validateRequest(const BatchRequest &request,
   return absl::OkStatus();
 }
 
+absl::Status checkCount(const char *what, uint32_t found, uint32_t most,
+                        const char *why) {
+  if (found >= 1 && found <= most)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s: found %d, expected 1 to %d%s", what, found, most, why));
+}
+
 absl::Status validateBench(const BenchRequest &request, uint32_t maxBatch,
                            uint32_t maxSeq) {
   // Every step's time is kept.
   constexpr uint32_t kMaxSteps = 100'000'000;
-  auto outside = [](const char *what, uint32_t found, uint32_t most,
-                    const char *why) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: found %d, expected 1 to %d%s", what, found, most, why));
-  };
-  if (request.rows < 1 || request.rows > maxBatch)
-    return outside("batch", request.rows, maxBatch, ", the compiled batch");
-  if (request.context < 1 || request.context > maxSeq)
-    return outside("context", request.context, maxSeq, ", the length in use");
-  if (request.steps < 1 || request.steps > kMaxSteps)
-    return outside("steps", request.steps, kMaxSteps, "");
-  return absl::OkStatus();
+  absl::Status status =
+      checkCount("batch", request.rows, maxBatch, ", the compiled batch");
+  status.Update(
+      checkCount("context", request.context, maxSeq, ", the length in use"));
+  status.Update(checkCount("steps", request.steps, kMaxSteps, ""));
+  return status;
 }
 
 } // namespace grok

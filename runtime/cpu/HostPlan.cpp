@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/bundle/Fragment.h"
+
 namespace grok::cpu {
 namespace {
 
@@ -65,15 +67,14 @@ uint64_t RowLocator::at(uint32_t row, uint32_t step) const {
   return extent.offset +
          fragmentOffset(quantization_, row / kTileRows - extent.tileBegin, step,
                         extent.tileCount, steps_, blockSteps_) +
-         row % kTileRows * kTileK * elementBytes(quantization_);
+         row % kTileRows * fragmentRowBytes(quantization_);
 }
 
 uint64_t RowLocator::scales(uint32_t row) const {
   const SlotExtent &extent = extentOf(row);
-  return extent.offset +
-         scaleOffset(quantization_, row / kTileRows - extent.tileBegin,
-                     steps_) +
-         row % kTileRows * kScaleBlocks * 2;
+  return extent.offset + rowScaleOffset(quantization_,
+                                        row - extent.tileBegin * kTileRows,
+                                        steps_);
 }
 
 } // namespace grok::cpu

@@ -144,17 +144,9 @@ absl::StatusOr<BenchResult> CudaExecutor::bench(const BenchRequest &request) {
   return result;
 }
 
-/// Steps that a launch may take for a row with so many positions computed.
-static uint32_t mostSteps(const RowRequest &row) {
-  return uint32_t(row.ids.size()) + row.maxNew - row.start;
-}
-
-absl::Status CudaExecutor::clearStepRecords(const BatchRequest &request) {
-  uint32_t steps = 0;
-  for (const RowRequest &row : request.rows)
-    steps = std::max(steps, mostSteps(row));
+absl::Status CudaExecutor::clearStepRecords() {
   GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, stepRecords_.address(), 0,
-                            steps * sizeof(abi::StepRecord));
+                            stepRecords_.bytes());
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
   return absl::OkStatus();
 }

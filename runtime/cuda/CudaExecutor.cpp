@@ -395,7 +395,7 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
         "routing is reported by the CPU executor only; use --device cpu");
   RETURN_IF_ERROR(context_.makeCurrent());
   if (request.wantTimes)
-    RETURN_IF_ERROR(clearStepRecords(request));
+    RETURN_IF_ERROR(clearStepRecords());
   const Clock::time_point begin = Clock::now();
   auto elapsed = [&] {
     return std::chrono::duration<double>(Clock::now() - begin).count();

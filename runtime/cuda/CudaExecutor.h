@@ -91,7 +91,7 @@ private:
   absl::Status runByPosition(const BatchRequest &request,
                              std::vector<RowProgress> rows,
                              std::vector<std::vector<int32_t>> &ids);
-  absl::Status clearStepRecords(const BatchRequest &request);
+  absl::Status clearStepRecords();
   /// Appends to newSeconds when each id was known that the last launch chose,
   /// for a run that began at `begin`; `rows` as it was launched.
   absl::Status noteDecodeTimes(const std::vector<RowProgress> &rows,

@@ -14,7 +14,7 @@ public:
   Process write() {
     for (step_ = 0; step_ != l_.steps.size(); ++step_)
       writeStep();
-    return {slot_, false, std::move(ops_)};
+    return {slot_, std::move(ops_)};
   }
 
 private:

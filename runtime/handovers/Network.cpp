@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/bundle/PlanCheck.h"
 #include "runtime/handovers/Buffers.h"
 #include "runtime/handovers/RingMoves.h"
 #include "runtime/handovers/Words.h"

@@ -17,7 +17,7 @@ public:
     // It runs ahead until the consumers have left.
     layer_ = 0;
     push(plans_.qkv, Phase::kQkv);
-    return {slot_, true, std::move(ops_)};
+    return {slot_, std::move(ops_)};
   }
 
 private:

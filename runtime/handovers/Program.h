@@ -64,7 +64,6 @@ struct Op {
 
 struct Process {
   uint32_t slot;
-  bool producer;
   std::vector<Op> ops;
 };
 

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
+#include "runtime/bundle/Worker.h"
+
 namespace grok::service {
 namespace {
 
 /// Ids that a row generates in a turn: what comes between two turns (a launch,
 /// copies of a few ids) is a percent of them on a GPU.
 constexpr uint32_t kTurnIds = 16;
-
-double secondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 bool contains(const std::vector<int32_t> &ids, int32_t id) {
   return std::ranges::find(ids, id) != ids.end();
@@ -80,11 +78,14 @@ std::vector<size_t> Batch::nextGroup(const std::vector<bool> &done) const {
 void Batch::turn(std::vector<Ended> &ended) {
   const Share share = this->share();
   std::vector<bool> done(rows_.size());
+  ended.reserve(ended.size() + rows_.size()); // none may be lost
   for (std::vector<size_t> group = nextGroup(done); !group.empty();
        group = nextGroup(done)) {
     for (size_t i : group)
       done[i] = true;
-    if (absl::Status status = run(group, share, ended); !status.ok()) {
+    if (absl::Status status =
+            callCaught([&] { return run(group, share, ended); });
+        !status.ok()) {
       end([&](const Accepted &, size_t) { return status; }, ended);
       return;
     }

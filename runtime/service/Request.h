@@ -1,6 +1,7 @@
 // A request of one caller, and its answer.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,17 @@
 namespace grok::service {
 
 using Clock = std::chrono::steady_clock;
+
+inline double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// `seconds`: 0 or more. More than 31 years are as good as these.
+inline Clock::time_point after(Clock::time_point begin, double seconds) {
+  constexpr double kMost = 1e9;
+  return begin + std::chrono::duration_cast<Clock::duration>(
+                     std::chrono::duration<double>(std::min(seconds, kMost)));
+}
 
 /// Since the request was accepted, in seconds.
 struct Times {

@@ -1,20 +1,16 @@
 #include "runtime/service/Service.h"
 
 #include <algorithm>
-#include <csignal>
 
 #include "absl/strings/str_format.h"
+#include "runtime/bundle/SignalsBlocked.h"
 
 namespace grok::service {
 
 Service::Service(Executor &executor, const ModelConfig &model, uint32_t queue)
     : executor_(executor), model_(model), queue_(queue), batch_(executor) {
-  // Signals go to the program's own threads, whose handlers know what to do.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  SignalsBlocked blocked;
   thread_ = std::thread([this] { work(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Service::~Service() {
@@ -109,8 +105,7 @@ void Service::endWaiting(std::vector<Ended> &ended) {
     }
     Answer answer;
     answer.status = std::move(status);
-    answer.times.answered =
-        std::chrono::duration<double>(Clock::now() - accepted.at).count();
+    answer.times.answered = secondsSince(accepted.at);
     ended.push_back({std::move(accepted), std::move(answer)});
   }
   waiting_ = std::move(rest);

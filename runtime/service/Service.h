@@ -51,7 +51,7 @@ private:
   const size_t queue_;
   Batch batch_; // of the service's thread alone
 
-  mutable std::mutex mutex_; // for everything below
+  std::mutex mutex_; // for everything below
   std::condition_variable changed_;
   std::deque<Accepted> waiting_;
   std::set<uint64_t> cancelled_; // not yet noticed

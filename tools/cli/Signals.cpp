@@ -33,19 +33,24 @@ void requestStop(int) {
   errno = error;
 }
 
+/// Handles a signal, while all others are held back, unless it is ignored. What
+/// was there before.
+struct sigaction handle(int number, void (*handler)(int)) {
+  struct sigaction before = {}, action = {};
+  action.sa_handler = handler;
+  ::sigfillset(&action.sa_mask);
+  if (::sigaction(number, nullptr, &before) == 0 &&
+      before.sa_handler != SIG_IGN)
+    ::sigaction(number, &action, nullptr);
+  return before;
+}
+
 } // namespace
 
 DeferredSignals::DeferredSignals() {
   deferred = 0;
-  for (size_t i = 0; i != kSignals.size(); ++i) {
-    struct sigaction action = {};
-    ::sigaction(kSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler == SIG_IGN)
-      continue;
-    action.sa_handler = defer;
-    ::sigfillset(&action.sa_mask);
-    ::sigaction(kSignals[i], &action, nullptr);
-  }
+  for (size_t i = 0; i != kSignals.size(); ++i)
+    before_[i] = handle(kSignals[i], defer);
 }
 
 DeferredSignals::~DeferredSignals() {
@@ -59,29 +64,19 @@ bool DeferredSignals::pending() { return deferred != 0; }
 
 void removeTemporariesOnSignals() {
   for (int number :
-       {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ}) {
-    struct sigaction before, action = {};
-    if (::sigaction(number, nullptr, &before) != 0 ||
-        before.sa_handler == SIG_IGN)
-      continue;
-    action.sa_handler = removeAndDie;
-    ::sigfillset(&action.sa_mask);
-    ::sigaction(number, &action, nullptr);
-  }
+       {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ})
+    handle(number, removeAndDie);
 }
 
 int stopOnSignals() {
   stopDescriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (stopDescriptor < 0)
     return -1;
-  struct sigaction action = {};
-  action.sa_handler = requestStop;
-  ::sigfillset(&action.sa_mask);
+  // Before the first handler is there: it reads all of them.
   for (size_t i = 0; i != std::size(kStopSignals); ++i)
     ::sigaction(kStopSignals[i], nullptr, &beforeStop[i]);
-  for (size_t i = 0; i != std::size(kStopSignals); ++i)
-    if (beforeStop[i].sa_handler != SIG_IGN)
-      ::sigaction(kStopSignals[i], &action, nullptr);
+  for (int number : kStopSignals)
+    handle(number, requestStop);
   return stopDescriptor;
 }
 

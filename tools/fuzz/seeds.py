@@ -88,7 +88,7 @@ def texts():
     special = [{"bytes": list(s.encode()), "token": 258 + i} for i, s in enumerate(tokjson.SPECIAL)]
     more = more.replace(json.dumps(tokens["special_tokens"]), json.dumps(special))
     yield "tokjson", "v1.json", more.encode()
-    yield "tokjson", "pattern.json", more.replace("{", "{", 1)[:-1].encode() + b',"pat_str":"\\\\p{L}+|\\\\s+|(?i:\'s)|."}'
+    yield "tokjson", "pattern.json", more[:-1].encode() + b',"pat_str":"\\\\p{L}+|\\\\s+|(?i:\'s)|."}'
 
 
 def checkpoints():

@@ -8,10 +8,6 @@
 namespace grok::grokc {
 namespace {
 
-bool isExpertMatrix(const PlanMatrix &m) {
-  return m.kind == MatrixKind::kGateUp || m.kind == MatrixKind::kDown;
-}
-
 uint32_t groupOf(const ModelConfig &model, uint32_t expert) {
   return model.hash ? expert / model.hash->expertsPerGroup : 0;
 }
@@ -20,7 +16,7 @@ std::vector<ExpertBanks> expertBanks(const ModelConfig &model,
                                      const PlanTables &plan) {
   std::map<uint32_t, std::vector<uint64_t>> bytes;
   for (const PlanMatrix &m : plan.matrices) {
-    if (!isExpertMatrix(m))
+    if (!isOfExpert(m.kind))
       continue;
     std::vector<uint64_t> &banks = bytes[m.expert];
     banks.resize(plan.banks.size());

@@ -47,16 +47,9 @@ template <typename Enum>
 absl::StatusOr<std::optional<Enum>> flagWordOrAuto(const std::string &flag,
                                                    const std::string &text,
                                                    const Words<Enum> &words) {
-  if (text == "auto")
-    return std::optional<Enum>();
-  absl::StatusOr<Enum> value = flagWord<Enum>(flag, text, words);
-  if (!value.ok())
-    return badFlag(
-        flag, text,
-        absl::StrJoin(words, " or ", [](std::string *out, const auto &word) {
-          out->append(word.first);
-        }) + " or auto");
-  return std::optional<Enum>(*value);
+  Words<std::optional<Enum>> all(words.begin(), words.end());
+  all.emplace_back("auto", std::nullopt);
+  return flagWord(flag, text, all);
 }
 
 /// --target: a shipped target or a description. What is wrong inside a

@@ -7,6 +7,7 @@
 #include "runtime/bundle/Json.h"
 #include "runtime/bundle/ModelJson.h"
 #include "runtime/bundle/Names.h"
+#include "runtime/bundle/PlanCheck.h"
 #include "tools/cli/Records.h"
 #include "tools/grokc/BankReport.h"
 
@@ -33,10 +34,6 @@ const char *kindName(MatrixKind kind) {
     return "head";
   }
   return "";
-}
-
-bool ofOneExpert(MatrixKind kind) {
-  return kind == MatrixKind::kGateUp || kind == MatrixKind::kDown;
 }
 
 Json optionsJson(const CompileOptions &o) {
@@ -78,7 +75,7 @@ Json matricesJson(const PlanTables &plan) {
       return other == row;
     });
     Json &place = alike == rows.end() ? rows.emplace_back(row) : *alike;
-    if (ofOneExpert(m.kind))
+    if (isOfExpert(m.kind))
       place["experts"].push_back(m.expert);
   }
   return rows;

@@ -4,12 +4,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/cli/Text.h"
 #include "tools/grokc/InspectJson.h"
 #include "tools/grokc/Text.h"
 
 namespace grok::grokc {
 namespace {
 
+using cli::grouped;
 using Json = nlohmann::json;
 using Numbers = std::vector<uint32_t>;
 

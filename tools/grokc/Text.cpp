@@ -21,11 +21,4 @@ std::string ranges(const std::vector<uint32_t> &numbers) {
   return out.empty() ? "none" : out;
 }
 
-std::string grouped(uint64_t number) {
-  std::string out = absl::StrCat(number);
-  for (size_t at = out.size(); at > 3;)
-    out.insert(at -= 3, ",");
-  return out;
-}
-
 } // namespace grok::grokc

@@ -11,7 +11,4 @@ namespace grok::grokc {
 /// line's worth of them.
 std::string ranges(const std::vector<uint32_t> &numbers);
 
-/// "1,234,567".
-std::string grouped(uint64_t number);
-
 } // namespace grok::grokc

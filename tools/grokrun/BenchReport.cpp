@@ -1,10 +1,12 @@
 #include "tools/grokrun/BenchReport.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/bundle/Json.h"
+#include "tools/cli/Text.h"
 
 namespace grok::grokrun {
 namespace {
@@ -17,13 +19,6 @@ constexpr size_t kMaxListed = 100'000;
 double meanOf(const std::vector<uint32_t> &counts) {
   return std::accumulate(counts.begin(), counts.end(), 0.0) /
          double(counts.size());
-}
-
-std::string grouped(double bytes) {
-  std::string out = absl::StrFormat("%.0f", bytes);
-  for (size_t at = out.size(); at > 3;)
-    out.insert(at -= 3, ",");
-  return out;
 }
 
 Json bytesJson(const StepBytes &b) {
@@ -86,7 +81,8 @@ std::string benchText(const BenchReport &r) {
       "ratio        %.1f %% of the ceiling\n"
       "hand-overs   %d a step\n",
       r.device, r.request.steps, r.request.rows, r.request.context,
-      benchWarmUp(r.request.steps), r.ceiling * 1e-9, grouped(r.bytes.total()),
+      benchWarmUp(r.request.steps), r.ceiling * 1e-9,
+      cli::grouped(uint64_t(std::llrint(r.bytes.total()))),
       r.byteSeconds() * 1e6, t.p50 * 1e6, t.p99 * 1e6, t.p999 * 1e6,
       t.most * 1e6, t.mean * 1e6, r.tokensPerSecond(), r.ceilingShare() * 100,
       r.handOvers);

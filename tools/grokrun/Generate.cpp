@@ -14,6 +14,7 @@
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Continuation.h"
 #include "tools/grokrun/Ids.h"
+#include "tools/grokrun/Question.h"
 #include "tools/grokrun/Session.h"
 #include "tools/grokrun/TextStream.h"
 #include "tools/grokrun/Tokenizer.h"
@@ -21,17 +22,13 @@
 namespace grok::grokrun {
 namespace {
 
-struct Arguments {
-  std::string bundle, prompt, ids, device = "auto";
+struct Arguments : Question {
+  std::string bundle, device = "auto";
   Chat chat;
-  uint32_t count = 64;
-  float temperature = 0;
-  uint64_t seed = 0;
-  bool ignoreEos = false, json = false, stream = false;
-  bool promptGiven = false, idsGiven = false;
+  bool json = false;
 
   bool isChat() const { return !chat.turns.empty(); }
-  bool isText() const { return promptGiven || isChat(); }
+  bool isText() const { return promptGiven() || isChat(); }
 };
 
 /// The prompt's ids, and the tokenizer if there is one. Only text needs it.
@@ -50,9 +47,9 @@ absl::StatusOr<Prompt> readPrompt(const Arguments &args, const Bundle &bundle) {
   else if (args.isText())
     return tokenizer.status();
   absl::StatusOr<std::vector<int32_t>> ids =
-      args.isChat()      ? prompt.tokenizer->encodeChat(args.chat)
-      : args.promptGiven ? prompt.tokenizer->encode(args.prompt)
-                         : readIds(args.ids);
+      args.isChat()        ? prompt.tokenizer->encodeChat(args.chat)
+      : args.promptGiven() ? prompt.tokenizer->encode(args.prompt)
+                           : readIds(args.ids);
   if (!ids.ok())
     return ids.status();
   prompt.ids = std::move(*ids);
@@ -63,19 +60,11 @@ absl::StatusOr<Prompt> readPrompt(const Arguments &args, const Bundle &bundle) {
 /// The config's end id; with text also those that the tokenizer's file names.
 absl::StatusOr<std::vector<int32_t>>
 stopIdsOf(const Arguments &args, const Prompt &prompt, const Bundle &bundle) {
+  if (args.isText() && !args.ignoreEos)
+    return textStopIds(bundle.model(), *prompt.tokenizer);
   std::vector<int32_t> ids;
-  if (args.ignoreEos)
-    return ids;
-  if (bundle.model().eosId >= 0)
+  if (bundle.model().eosId >= 0 && !args.ignoreEos)
     ids.push_back(int32_t(bundle.model().eosId));
-  if (!args.isText())
-    return ids;
-  absl::StatusOr<std::vector<int32_t>> named = prompt.tokenizer->stopIds();
-  if (!named.ok())
-    return named.status();
-  for (int32_t id : *named)
-    if (std::ranges::find(ids, id) == ids.end())
-      ids.push_back(id);
   return ids;
 }
 
@@ -111,13 +100,13 @@ void printJson(const Prompt &prompt, const Continuation &made,
 }
 
 absl::Status checkArguments(const Arguments &args) {
-  int given = args.promptGiven + args.idsGiven + args.isChat();
+  int given = args.promptGiven() + args.idsGiven() + args.isChat();
   if (given != 1)
     return absl::InvalidArgumentError(
         given ? "found more than one of --prompt, --ids and --chat, expected "
                 "one"
               : "found none of --prompt, --ids and --chat, expected one");
-  if (args.promptGiven && args.prompt.empty())
+  if (args.promptGiven() && args.prompt.empty())
     return absl::InvalidArgumentError(
         "--prompt: found '', expected a text of one character or more");
   if (args.isChat() && args.chat.turns.size() % 2 == 0)
@@ -128,7 +117,7 @@ absl::Status checkArguments(const Arguments &args) {
   if (!args.chat.system.empty() && !args.isChat())
     return absl::InvalidArgumentError(
         "--system: found it without --chat, expected a conversation");
-  if (args.stream && (args.json || args.idsGiven))
+  if (args.stream && (args.json || args.idsGiven()))
     return absl::InvalidArgumentError(
         absl::StrCat("--stream: found ", args.json ? "--json" : "--ids",
                      " beside it, expected text to print as it comes"));
@@ -205,14 +194,7 @@ Action addGenerate(CLI::App &app) {
   CLI::App *command = app.add_subcommand(
       "generate", "Continue a prompt: text, or ids if --ids was given");
   addBundle(*command, args->bundle);
-  const CLI::Option *prompt =
-      command->add_option("--prompt", args->prompt, "Text to continue")
-          ->type_name("TEXT");
-  const CLI::Option *ids =
-      command
-          ->add_option("--ids", args->ids,
-                       "Token ids to continue: 1,2,3 or a file")
-          ->type_name("IDS");
+  addPrompt(*command, *args);
   command
       ->add_option("--chat", args->chat.turns,
                    "A message to answer; again for what follows in turn")
@@ -226,22 +208,10 @@ Action addGenerate(CLI::App &app) {
   cli::addDecimal(*command, "-n", args->count, "Ids to generate at most")
       ->type_name("N");
   addDevice(*command, args->device);
-  cli::addReal(*command, "--temperature", args->temperature,
-               "Sample at this temperature; 0: greedy")
-      ->type_name("T");
-  cli::addDecimal(*command, "--seed", args->seed, "Seed of the sampling noise")
-      ->type_name("S");
-  command->add_flag("--ignore-eos", args->ignoreEos,
-                    "Don't stop after an end or separator id");
-  command->add_flag("--stream", args->stream,
-                    "Print text as it comes, character by character");
+  addSampling(*command, *args);
   command->add_flag("--json", args->json,
                     "Print prompt_ids, ids, text, device and timings");
-  return [args, prompt, ids] {
-    args->promptGiven = prompt->count() > 0;
-    args->idsGiven = ids->count() > 0;
-    return generateCommand(*args);
-  };
+  return [args] { return generateCommand(*args); };
 }
 
 } // namespace grok::grokrun

@@ -15,19 +15,13 @@ using Json = nlohmann::ordered_json;
 constexpr uint32_t kWarmUpRuns = 3, kMostRuns = 100'000;
 
 absl::Status check(const PrefillBenchRequest &request, const Executor &e) {
-  auto outside = [](const char *what, uint32_t found, uint32_t most,
-                    const char *why) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: found %d, expected 1 to %d%s", what, found, most, why));
-  };
-  if (request.rows < 1 || request.rows > e.maxBatch())
-    return outside("batch", request.rows, e.maxBatch(), ", the compiled batch");
-  if (request.promptTokens < 1 || request.promptTokens + 1 > e.maxSeq())
-    return outside("prompt tokens", request.promptTokens, e.maxSeq() - 1,
-                   ", the length in use less the new id");
-  if (request.runs < 1 || request.runs > kMostRuns)
-    return outside("runs", request.runs, kMostRuns, "");
-  return absl::OkStatus();
+  absl::Status status =
+      checkCount("batch", request.rows, e.maxBatch(), ", the compiled batch");
+  status.Update(checkCount("prompt tokens", request.promptTokens,
+                           e.maxSeq() - 1,
+                           ", the length in use less the new id"));
+  status.Update(checkCount("runs", request.runs, kMostRuns, ""));
+  return status;
 }
 
 } // namespace

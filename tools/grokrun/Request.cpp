@@ -12,6 +12,7 @@
 #include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Ids.h"
+#include "tools/grokrun/Question.h"
 #include "tools/grokrun/serve/SocketFile.h"
 
 namespace grok::grokrun {
@@ -19,21 +20,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
-  std::string socket, prompt, ids;
-  uint32_t count = 64;
-  uint64_t deadlineMs = 0, seed = 0;
-  float temperature = 0;
-  bool ignoreEos = false, json = false, stream = false;
-  bool promptGiven = false, idsGiven = false;
+struct Arguments : Question {
+  std::string socket;
+  uint64_t deadlineMs = 0;
+  bool json = false;
 };
 
 absl::StatusOr<Json> requestOf(const Arguments &args) {
-  if (args.promptGiven == args.idsGiven)
+  if (args.promptGiven() == args.idsGiven())
     return absl::InvalidArgumentError(
-        absl::StrCat("found ", args.idsGiven ? "both" : "none",
+        absl::StrCat("found ", args.idsGiven() ? "both" : "none",
                      " of --prompt and --ids, expected one"));
-  if (args.stream && args.idsGiven && !args.json)
+  if (args.stream && args.idsGiven() && !args.json)
     return absl::InvalidArgumentError(
         "--stream: found --ids beside it, expected text to print as it comes, "
         "or --json");
@@ -41,7 +39,7 @@ absl::StatusOr<Json> requestOf(const Arguments &args) {
     return absl::InvalidArgumentError(
         "--prompt: found bytes that are no UTF-8, expected a text");
   Json request;
-  if (args.promptGiven) {
+  if (args.promptGiven()) {
     request["prompt"] = args.prompt;
   } else {
     absl::StatusOr<std::vector<int32_t>> ids = readIds(args.ids);
@@ -108,7 +106,7 @@ absl::StatusOr<bool> show(const Arguments &args, const std::string &line,
     reader.string("code", code);
     reader.string("message", message);
   }
-  if (event != "error" && args.promptGiven)
+  if (event != "error" && args.promptGiven())
     reader.string("text", text);
   if (const nlohmann::json *given = reader.optional("ids"))
     ids = given->get<std::vector<int32_t>>();
@@ -119,13 +117,13 @@ absl::StatusOr<bool> show(const Arguments &args, const std::string &line,
   if (event == "error")
     return absl::FailedPreconditionError(absl::StrCat(code, ": ", message));
   const bool last = event == "done";
-  if (!args.json && args.idsGiven)
+  if (!args.json && args.idsGiven())
     std::cout << joinIds(ids) << "\n";
   // The last line has the whole text, the others what came with their ids.
   if (last)
     text.erase(0, shown);
   shown += text.size();
-  if (!args.json && args.promptGiven)
+  if (!args.json && args.promptGiven())
     std::cout << text << (last ? "\n" : "");
   std::cout.flush();
   return last;
@@ -164,34 +162,15 @@ Action addRequest(CLI::App &app) {
   command->add_option("--socket", args->socket, "Where the server listens")
       ->type_name("PATH")
       ->required();
-  const CLI::Option *prompt =
-      command->add_option("--prompt", args->prompt, "Text to continue")
-          ->type_name("TEXT");
-  const CLI::Option *ids =
-      command
-          ->add_option("--ids", args->ids,
-                       "Token ids to continue: 1,2,3 or a file")
-          ->type_name("IDS");
+  addPrompt(*command, *args);
   cli::addDecimal(*command, "-n", args->count, "Ids to generate at most")
       ->type_name("N");
   cli::addDecimal(*command, "--deadline-ms", args->deadlineMs,
                   "Milliseconds that the answer may take; 0: any")
       ->type_name("MS");
-  cli::addReal(*command, "--temperature", args->temperature,
-               "Sample at this temperature; 0: greedy")
-      ->type_name("T");
-  cli::addDecimal(*command, "--seed", args->seed, "Seed of the sampling noise")
-      ->type_name("S");
-  command->add_flag("--ignore-eos", args->ignoreEos,
-                    "Don't stop after an end or separator id");
-  command->add_flag("--stream", args->stream,
-                    "Print text as it comes, character by character");
+  addSampling(*command, *args);
   command->add_flag("--json", args->json, "Print the server's lines");
-  return [args, prompt, ids] {
-    args->promptGiven = prompt->count() > 0;
-    args->idsGiven = ids->count() > 0;
-    return requestCommand(*args);
-  };
+  return [args] { return requestCommand(*args); };
 }
 
 } // namespace grok::grokrun

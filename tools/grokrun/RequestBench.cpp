@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "runtime/bundle/KernelAbi.h"
 #include "runtime/bundle/Sampling.h"
 #include "tools/cli/Signals.h"
@@ -17,24 +16,17 @@ namespace {
 absl::Status check(const RequestBenchOptions &o, const Executor &executor) {
   // Every request's and every id's time is kept.
   constexpr uint32_t kMostRequests = 100'000;
-  auto outside = [](const char *what, uint32_t found, uint32_t most,
-                    const char *why) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: found %d, expected 1 to %d%s", what, found, most, why));
-  };
-  if (o.rows < 1 || o.rows > executor.maxBatch())
-    return outside("batch", o.rows, executor.maxBatch(),
-                   ", the compiled batch");
-  if (o.promptTokens < 1 || o.promptTokens >= executor.maxSeq())
-    return outside("prompt tokens", o.promptTokens, executor.maxSeq() - 1,
-                   ", the length in use less a new id");
-  if (o.newTokens < 1 || o.newTokens > executor.maxSeq() - o.promptTokens)
-    return outside("new tokens", o.newTokens,
-                   executor.maxSeq() - o.promptTokens,
-                   ", the length in use less the prompt");
-  if (o.requests < 1 || o.requests > kMostRequests)
-    return outside("requests", o.requests, kMostRequests, "");
-  return absl::OkStatus();
+  // The first that is wrong counts: what follows builds on it.
+  absl::Status status =
+      checkCount("batch", o.rows, executor.maxBatch(), ", the compiled batch");
+  status.Update(checkCount("prompt tokens", o.promptTokens,
+                           executor.maxSeq() - 1,
+                           ", the length in use less a new id"));
+  status.Update(checkCount("new tokens", o.newTokens,
+                           executor.maxSeq() - o.promptTokens,
+                           ", the length in use less the prompt"));
+  status.Update(checkCount("requests", o.requests, kMostRequests, ""));
+  return status;
 }
 
 absl::StatusOr<uint64_t> residentBytes() {
@@ -70,7 +62,8 @@ private:
   absl::Status measure();
   absl::Status one(uint32_t index);
   absl::Status noteMemory();
-  void note(const BatchResult &result, DeviceSampler::Clock::time_point began);
+  void note(uint32_t index, const BatchResult &result,
+            DeviceSampler::Clock::time_point began);
 
   const Bundle &bundle_;
   Executor &executor_;
@@ -78,7 +71,6 @@ private:
   BatchRequest request_;
   RequestBenchResult result_;
   DeviceSampler::Clock::time_point begin_;
-  size_t done_ = 0;                        // requests that count
   std::unique_ptr<nvml::Gpu> gpu_;         // null: result_.noSamples says why
   std::optional<DeferredSignals> signals_; // while the clocks are locked
   std::unique_ptr<nvml::ClockLock> lock_;  // given back before the signals
@@ -120,18 +112,17 @@ absl::Status Bench::noteMemory() {
   return absl::OkStatus();
 }
 
-void Bench::note(const BatchResult &result,
+void Bench::note(uint32_t index, const BatchResult &result,
                  DeviceSampler::Clock::time_point began) {
-  RequestTime &time = result_.requests[done_];
+  RequestTime &time = result_.requests[index];
   time.at = std::chrono::duration<double>(began - begin_).count();
   time.seconds = result.seconds;
   for (const std::vector<double> &row : result.newSeconds)
     time.firstSeconds = std::max(time.firstSeconds, row.front());
   const std::vector<double> &known = result.newSeconds.front();
   for (uint32_t i = 1; i != options_.newTokens; ++i)
-    result_.idSeconds[done_ * (options_.newTokens - 1) + i - 1] =
+    result_.idSeconds[uint64_t(index) * (options_.newTokens - 1) + i - 1] =
         known[i] - known[i - 1];
-  ++done_;
 }
 
 absl::Status Bench::one(uint32_t index) {
@@ -142,7 +133,7 @@ absl::Status Bench::one(uint32_t index) {
   absl::StatusOr<BatchResult> result = executor_.run(request_);
   if (!result.ok())
     return result.status();
-  note(*result, began);
+  note(index, *result, began);
   return noteMemory();
 }
 

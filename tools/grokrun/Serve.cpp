@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -27,16 +26,6 @@ absl::StatusOr<mode_t> parsePermissions(const std::string &text) {
         absl::StrCat("--permissions: found '", text,
                      "', expected three octal digits as in 660"));
   return mode;
-}
-
-/// Ids after which an answer to a text ends, as in generate.
-absl::StatusOr<std::vector<int32_t>> textStopIds(const ModelConfig &model,
-                                                 const Tokenizer &tokenizer) {
-  absl::StatusOr<std::vector<int32_t>> ids = tokenizer.stopIds();
-  if (ids.ok() && model.eosId >= 0 &&
-      std::ranges::find(*ids, int32_t(model.eosId)) == ids->end())
-    ids->insert(ids->begin(), int32_t(model.eosId));
-  return ids;
 }
 
 /// Without a tokenizer, the model takes ids only.

@@ -44,4 +44,9 @@ openSentencePiece(const Bundle &bundle);
 /// tokenizer.tok.json, Grok-2's.
 absl::StatusOr<std::unique_ptr<Tokenizer>> openBytePairs(const Bundle &bundle);
 
+/// The ids after which a text ends, each once: the config's end id, then those
+/// that the tokenizer's file names.
+absl::StatusOr<std::vector<int32_t>> textStopIds(const ModelConfig &model,
+                                                 const Tokenizer &tokenizer);
+
 } // namespace grok::grokrun

@@ -7,23 +7,19 @@
 #include "absl/strings/str_format.h"
 #include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/Names.h"
+#include "runtime/bundle/PlanCheck.h"
 #include "runtime/bundle/Prediction.h"
-#include "runtime/bundle/WeightLayout.h"
 #include "tools/cli/Records.h"
+#include "tools/cli/Text.h"
 #include "tools/report/PlanChart.h"
 #include "tools/report/Plot.h"
 
 namespace grok::report {
 namespace {
 
-constexpr double kMiB = 1 << 20;
+using cli::grouped;
 
-std::string grouped(uint64_t bytes) {
-  std::string out = absl::StrCat(bytes);
-  for (size_t at = out.size(); at > 3;)
-    out.insert(at -= 3, ",");
-  return out;
-}
+constexpr double kMiB = 1 << 20;
 
 void addPrediction(Page &page, const std::vector<Prediction> &all) {
   if (!all.empty())
@@ -66,17 +62,15 @@ std::vector<std::map<std::string, double>> bankBytes(const ModelConfig &model,
   std::vector<std::map<std::string, double>> banks(plan.banks.size());
   for (const PlanMatrix &m : plan.matrices) {
     const char *kind =
-        m.kind == MatrixKind::kHead ? "head"
+        !isPerLayer(m.kind) ? "head"
         : m.kind == MatrixKind::kQkv || m.kind == MatrixKind::kAttnOut
             ? "attention"
-        : m.kind == MatrixKind::kGateUp || m.kind == MatrixKind::kDown
-            ? "experts"
-            : "dense MLP";
-    const double layers = m.kind == MatrixKind::kHead ? 1 : model.numLayers;
+        : isOfExpert(m.kind) ? "experts"
+                             : "dense MLP";
+    const double layers = isPerLayer(m.kind) ? model.numLayers : 1;
     for (const SlotExtent &s : m.slots)
       if (s.tileCount)
-        banks[s.bank][kind] +=
-            layers * double(s.tileCount) * m.steps * kFragmentBytes / kMiB;
+        banks[s.bank][kind] += layers * double(extentBytes(plan, m, s)) / kMiB;
   }
   return banks;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/bundle/PlanCheck.h"
 #include "tools/report/Svg.h"
 
 namespace grok::report {
@@ -36,10 +37,6 @@ std::vector<Kind> kindsOf(const PlanTables &plan) {
   return kinds;
 }
 
-bool ofOneExpert(MatrixKind kind) {
-  return kind == MatrixKind::kGateUp || kind == MatrixKind::kDown;
-}
-
 /// One matrix: neighbouring slots with as many tiles are one rectangle.
 void drawColumn(Svg &svg, const Kind &kind, const PlanMatrix &matrix, double x,
                 double width, double rowHeight) {
@@ -54,8 +51,7 @@ void drawColumn(Svg &svg, const Kind &kind, const PlanMatrix &matrix, double x,
       ++end;
     std::string hover = absl::StrFormat(
         "%s%s, slots %d to %d: %d tiles each", kind.name,
-        ofOneExpert(kind.kind) ? absl::StrCat(" of expert ", matrix.expert)
-                               : "",
+        isOfExpert(kind.kind) ? absl::StrCat(" of expert ", matrix.expert) : "",
         first, end - 1, tiles);
     const double share = double(tiles) / most;
     // Even one tile of two is told apart from none and from all.
@@ -94,7 +90,7 @@ std::string planChart(const PlanTables &plan) {
     svg.text({x + all / 2, 12}, kind.name, Anchor::kMiddle);
     for (size_t i = 0; i != kind.matrices.size(); ++i, x += width) {
       const PlanMatrix &matrix = *kind.matrices[i];
-      if (ofOneExpert(kind.kind) && i % numbered == 0)
+      if (isOfExpert(kind.kind) && i % numbered == 0)
         svg.text({x + width / 2, kTop - 5}, absl::StrCat(matrix.expert),
                  Anchor::kMiddle, "small");
       drawColumn(svg, kind, matrix, x, std::max(width - 1, 0.5), rowHeight);

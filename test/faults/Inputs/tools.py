@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 
-def run(*command, **options):
+def run(*command):
     """(status, last line of the errors, output) of a command that may end with 0 or with 1 and a reason."""
-    r = subprocess.run(command, capture_output=True, timeout=120, **options)
+    r = subprocess.run(command, capture_output=True, timeout=120)
     errors = r.stderr.decode(errors="replace")
     last = (errors.splitlines() or [""])[-1]
     if r.returncode not in (0, 1) or (r.returncode == 1 and "error: " not in errors):
@@ -15,16 +15,16 @@ def run(*command, **options):
     return r.returncode, last, r.stdout
 
 
-def ok(*command, **options):
-    status, last, output = run(*command, **options)
+def ok(*command):
+    status, last, output = run(*command)
     if status:
         sys.exit(f"{command}: {last}")
     return output
 
 
-def refused(*command, **options):
+def refused(*command):
     """The reason."""
-    status, last, _ = run(*command, **options)
+    status, last, _ = run(*command)
     if status == 0:
         sys.exit(f"{command}: expected an error")
     return last

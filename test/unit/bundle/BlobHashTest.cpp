@@ -102,5 +102,32 @@ TEST(PackJournal, KeepsPartsAndChunks) {
   EXPECT_EQ(packed->chunks, (std::vector{a, b, c}));
 }
 
+TEST(PackJournal, ALineCutOffWhereItLooksWholeCountsForNothing) {
+  test::TempDirectory dir;
+  std::string place = dir / ".", a(64, 'a'), b(64, 'b'), c(64, 'c');
+  {
+    PackJournal journal;
+    ASSERT_TRUE(journal.create(place, "key").ok());
+    ASSERT_TRUE(journal.note(3, std::vector{a}).ok());
+  }
+  // Twenty digits and one hash of two, and that but for its last digit.
+  std::string file = place + "/" + PackJournal::kFile;
+  std::string torn = "00000000000000000005 " + b;
+  for (const std::string &text : {torn, torn.substr(0, torn.size() - 1)}) {
+    test::writeText(file, test::readText(file) + text);
+    PackJournal again;
+    ASSERT_TRUE(again.open(place).ok());
+    auto packed = PackJournal::read(place, "key");
+    EXPECT_EQ(packed->parts, 3u);
+    EXPECT_EQ(packed->chunks, std::vector{a});
+  }
+  PackJournal again;
+  ASSERT_TRUE(again.open(place).ok());
+  ASSERT_TRUE(again.note(9, std::vector{c}).ok());
+  auto packed = PackJournal::read(place, "key");
+  EXPECT_EQ(packed->parts, 9u);
+  EXPECT_EQ(packed->chunks, (std::vector{a, c}));
+}
+
 } // namespace
 } // namespace grok

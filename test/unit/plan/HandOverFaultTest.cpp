@@ -109,11 +109,12 @@ protected:
   /// Removes ops about a word that stands for a block's barrier.
   void removeOfBlock(std::vector<Process> &all, OpKind kind,
                      WordRange (Buffers::*word)(uint32_t) const) {
+    const Buffers of = buffers();
     size_t removed = 0;
     for (Process &process : all)
       removed += std::erase_if(process.ops, [&](const Op &op) {
         return op.kind == kind && !op.words.empty() &&
-               op.words.front() == (buffers().*word)(process.slot);
+               op.words.front() == (of.*word)(process.slot);
       });
     EXPECT_GT(removed, 0u);
   }
@@ -281,9 +282,9 @@ TEST_F(HandOverFault, OperandThatIsNotGiven) {
   plan("tiny-hash", "all");
   ASSERT_EQ(plan_.cluster, 2u);
   std::vector<Process> all = processes();
+  const Buffers of = buffers();
   std::erase_if(all[6].ops, [&](const Op &op) {
-    return op.kind == OpKind::kPublish &&
-           op.words.front() == buffers().given(7);
+    return op.kind == OpKind::kPublish && op.words.front() == of.given(7);
   });
   expectUnlinked(std::move(all), {"slot 7", "waits for an operand of the other "
                                             "block, which nobody hands over"});

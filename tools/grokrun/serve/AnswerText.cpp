@@ -12,7 +12,8 @@ std::string AnswerText::takeOutput() {
   return std::exchange(output_, std::ostringstream()).str();
 }
 
-absl::StatusOr<std::string> AnswerText::add(std::span<const int32_t> ids) {
+absl::StatusOr<std::string> AnswerText::add(std::span<const int32_t> ids,
+                                            bool last) {
   if (!started_) {
     absl::StatusOr<std::string> prompt = tokenizer_.decode(ids_);
     if (!prompt.ok())
@@ -25,15 +26,10 @@ absl::StatusOr<std::string> AnswerText::add(std::span<const int32_t> ids) {
   absl::StatusOr<std::string> whole = tokenizer_.decode(ids_);
   if (!whole.ok())
     return whole;
-  stream_.update(*whole);
-  return takeOutput();
-}
-
-absl::StatusOr<std::string> AnswerText::finish() {
-  absl::StatusOr<std::string> whole = tokenizer_.decode(ids_);
-  if (!whole.ok())
-    return whole;
-  stream_.finish(*whole);
+  if (last)
+    stream_.finish(*whole);
+  else
+    stream_.update(*whole);
   return takeOutput();
 }
 

@@ -18,11 +18,9 @@ public:
   AnswerText(const grokrun::Tokenizer &tokenizer, std::vector<int32_t> prompt);
   AnswerText(const AnswerText &) = delete;
 
-  /// What the ids add to the text, but for what may still become another
-  /// character.
-  absl::StatusOr<std::string> add(std::span<const int32_t> ids);
-  /// The rest.
-  absl::StatusOr<std::string> finish();
+  /// What the ids add to the text. What may still become another character is
+  /// held back until the `last` ones.
+  absl::StatusOr<std::string> add(std::span<const int32_t> ids, bool last);
 
 private:
   std::string takeOutput();

@@ -176,9 +176,7 @@ absl::Status Server::submit(uint64_t client, ParsedLine parsed) {
       std::move(wire.ids), wire.maxNew, pending.stopIds, wire.temperature,
       wire.seed,           {},          nullptr,         nullptr};
   if (wire.deadlineMs)
-    request.deadline =
-        now + std::chrono::duration_cast<Clock::duration>(
-                  std::chrono::duration<double, std::milli>(*wire.deadlineMs));
+    request.deadline = service::after(now, *wire.deadlineMs / 1e3);
   if (wire.stream)
     request.onIds = [&outbox = outbox_, number](std::span<const int32_t> ids) {
       outbox.post({number, {ids.begin(), ids.end()}, {}});
@@ -214,16 +212,10 @@ absl::Status Server::addText(Pending &pending, std::span<const int32_t> ids,
   if (!ids.empty() &&
       std::ranges::find(pending.stopIds, ids.back()) != pending.stopIds.end())
     ids = ids.first(ids.size() - 1);
-  absl::StatusOr<std::string> more = pending.text->add(ids);
+  absl::StatusOr<std::string> more = pending.text->add(ids, last);
   if (!more.ok())
     return more.status();
   text = *std::move(more);
-  if (last) {
-    more = pending.text->finish();
-    if (!more.ok())
-      return more.status();
-    text += *more;
-  }
   pending.shown += text;
   return absl::OkStatus();
 }
