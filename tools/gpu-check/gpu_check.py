@@ -14,6 +14,7 @@ from golden import Golden
 from machine import Failure, Machine
 from prepare import prepare
 from sanitize import TOOLS, check_sanitized
+from wide import WideCheck
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -51,11 +52,12 @@ def compare_variants(checks):
 
 
 def run_checks(machine, args, selected):
-    goldens = {model: Golden(os.path.join(args.models, model)) for model in {case.model for case in selected}}
+    goldens = {model: Golden(os.path.join(args.models, model)) for model in {case.model for case in selected if not case.wide}}
     end = time.monotonic() + args.seconds
 
     def check(case):
-        work = BundleCheck(machine, args.out, args.models, case, goldens[case.model])
+        work = (WideCheck(machine, args.out, case) if case.wide else
+                BundleCheck(machine, args.out, args.models, case, goldens[case.model]))
         if time.monotonic() > end:
             work.report("all", f"not run: {args.seconds} s are over", "", False)
             return work
