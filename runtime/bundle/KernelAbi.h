@@ -27,9 +27,9 @@ struct StatusRecord {
   uint32_t slot;
   uint32_t layer;
   uint32_t step;
-  uint32_t done;                 // launchId when the kernel has finished
-  uint32_t rowLength[kMaxBatch]; // known ids of each row after the run (prompt
-                                 // and generated)
+  uint32_t done;                 // number of the last turn that has finished
+  uint32_t rowLength[kMaxBatch]; // known ids of each row after it (prompt and
+                                 // generated)
 };
 
 /// What the kernel notes of one step.
@@ -60,7 +60,25 @@ struct TraceEntry {
 /// comes again.
 inline constexpr uint32_t kPackedEpochBits = 24;
 
-/// Decode parameters of one launch: rows advance together, one position a step.
+/// What a launch computes, and a kernel that stays once more each time: rows
+/// advance together, one position a step.
+struct Turn {
+  uint32_t number; // > 0, of a launch above those before; in one that stays
+                   // each is one more than the one before. Written last
+  uint32_t rows;   // rows in use, 1..maxBatch; 0: the kernel leaves
+  uint32_t start[kMaxBatch]; // first position to compute; KV entries before it
+                             // are there
+  uint32_t known[kMaxBatch]; // ids known at its start; start == known: nothing
+                             // to compute for this row
+  uint32_t limit[kMaxBatch]; // ids after generation at most; known..limit-1 are
+                             // generated (limit == known: none, the last
+                             // position's logits are still computed)
+  int32_t eosId;             // generation of a row stops after it; -1: never
+  float inverseTemperature;  // 0: greedy
+  uint64_t seed;             // of the Gumbel noise
+};
+
+/// Decode parameters of one launch.
 struct DecodeParams {
   const uint8_t *weights;
   uint8_t *arena;
@@ -68,29 +86,23 @@ struct DecodeParams {
   const uint64_t *embedding; // untied head: byte offset of each slot's first
                              // embedding row, else null
   const uint32_t *slotOfSm;  // [smCount]; ~0u: none
-  uint32_t *claims;     // [slots], launchId of the block that took the slot
+  uint32_t *claims;     // [slots], first turn of the launch whose block took it
   StatusRecord *status; // mapped host memory
-  int32_t *ids; // [maxBatch][idStride]: token at each position; generated ones
-                // are appended
+  int32_t *ids;         // [maxBatch][idStride]: known ids by their position
+  int32_t *hostIds;     // mapped host memory, likewise: generated ids go there,
+                        // and known ones of later turns come from there
   uint32_t idStride;
   uint32_t smCount;     // entries of slotOfSm
-  uint32_t rows;        // rows in use, 1..maxBatch
   uint32_t kvRowBlocks; // KV blocks of a row: the row stride of the KV cache
-  uint32_t start[kMaxBatch]; // first position to compute; KV entries before it
-                             // are there
-  uint32_t known[kMaxBatch]; // ids known at launch; start == known: nothing to
-                             // compute for this row
-  uint32_t limit[kMaxBatch]; // ids after generation at most; known..limit-1 are
-                             // generated (limit == known: none, the last
-                             // position's logits are still computed)
-  int32_t eosId;             // generation of a row stops after it; -1: never
-  float inverseTemperature;  // 0: greedy
-  uint64_t seed;             // of the Gumbel noise
+  Turn turn;            // the first
+  const Turn *mailbox;  // mapped host memory: the next turn, for which the
+                        // kernel stays; null: it leaves after the first
+  Turn *forwarded;      // device memory: the same for all slots but the first,
+                        // which writes it
   uint32_t writeLogits; // 1: logits of every row's last computed position go to
                         // the arena's "logits"
   uint32_t epochBase;   // epochs of this launch are > epochBase; a launch uses
                         // steps * (layers + 1) of them
-  uint32_t launchId;    // > 0, differs from the previous launch's
   uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel
                                  // with kWatchdog
   uint32_t inFlightChunks; // the plan's pacing of the stream: at most so many
@@ -100,7 +112,7 @@ struct DecodeParams {
   // rows' ids come from sampling::benchToken. 0: a request.
   uint32_t benchSteps;
   uint64_t benchSeed;
-  StepRecord *steps; // [steps of the launch]; null: they are not noted
+  StepRecord *steps; // [steps of a turn]; null: they are not noted
   // Traced kernels only: each slot's entries, and how many it has at most;
   // traceCounts[slot] is set at the end.
   TraceEntry *trace; // [slots][traceEntries]
