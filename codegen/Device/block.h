@@ -247,8 +247,8 @@ template <class B> GROK_DEVICE void reportFailure(B &block) {
     status->phase = (failed & 0xff) - 1;
     status->layer = failed >> 8;
     status->slot = block.slot();
-    status->step = block.stepOfTurn() -
-                   1; // the loop has counted the step that failed
+    status->step =
+        block.stepOfTurn() - 1; // the loop has counted the step that failed
   }
 }
 

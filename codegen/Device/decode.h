@@ -1,6 +1,6 @@
 // The decode kernel: one cooperative launch, one block per SM, for a whole
-// request, or for many that come while it stays. 8 consumer warps compute, one producer warp streams the slot's
-// weights ahead of them.
+// request, or for many that come while it stays. 8 consumer warps compute, one
+// producer warp streams the slot's weights ahead of them.
 #pragma once
 
 #include "codegen/Device/attention.h"
@@ -233,9 +233,8 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
 template <class B> GROK_DEVICE bool stepNeedsHead(B &block) {
   bool need = false;
   for (uint32_t b = 0; b < block.rows(); ++b)
-    need |=
-        block.rowActive(b) &&
-        block.position(b) + 1 >= block.control().turn.known[b];
+    need |= block.rowActive(b) &&
+            block.position(b) + 1 >= block.control().turn.known[b];
   return need;
 }
 
@@ -294,7 +293,8 @@ template <class B> GROK_DEVICE void nextStep(B &block) {
       control.token[b] = p.ids[b * p.idStride + next];
     } else if (control.length[b] < turn.limit[b]) {
       if (block.slot() == 0)
-        p.hostIds[b * p.idStride + next] = control.token[b];
+        p.ids[b * p.idStride + next] = p.hostIds[b * p.idStride + next] =
+            control.token[b];
       control.length[b] = next + 1;
       more = next + 1 < turn.limit[b] && control.token[b] != turn.eosId;
     }
@@ -354,8 +354,7 @@ template <class B> GROK_DEVICE bool takeTurn(B &block) {
   block.sync();
   uint32_t *turn = (uint32_t *)&control.turn;
   if (block.tid < kTurnWords)
-    turn[block.tid] =
-        failed ? 0 : ((const volatile uint32_t *)from)[block.tid];
+    turn[block.tid] = failed ? 0 : ((const volatile uint32_t *)from)[block.tid];
   block.sync();
   if (first) {
     fetchIds(block);

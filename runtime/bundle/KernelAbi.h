@@ -88,9 +88,10 @@ struct DecodeParams {
   const uint32_t *slotOfSm;  // [smCount]; ~0u: none
   uint32_t *claims;     // [slots], first turn of the launch whose block took it
   StatusRecord *status; // mapped host memory
-  int32_t *ids;         // [maxBatch][idStride]: known ids by their position
-  int32_t *hostIds;     // mapped host memory, likewise: generated ids go there,
-                        // and known ones of later turns come from there
+  int32_t *ids; // [maxBatch][idStride]: token at each position; generated ones
+                // are appended
+  int32_t *hostIds; // mapped host memory, likewise: generated ones go there
+                    // too, and known ones of later turns come from there
   uint32_t idStride;
   uint32_t smCount;     // entries of slotOfSm
   uint32_t kvRowBlocks; // KV blocks of a row: the row stride of the KV cache
