@@ -415,7 +415,7 @@ Result cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
 }
 
 Result cuMemFreeHost(void *address) {
-  if (!current)
+  if (!current || !comesToIt())
     return kNoContext;
   std::free(address);
   --fake().hostAllocations;
