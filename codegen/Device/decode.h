@@ -29,8 +29,8 @@ template <class B> GROK_DEVICE bool claimSlot(B &block) {
   uint32_t &slot = block.control().slot;
   if (block.tid == 0 && (kCluster == 1 || ptx::clusterRank() == 0)) {
     auto taken = [&](uint32_t s) {
-      return ptx::exchange(p.claims + s / kCluster * kCluster, p.turn.number) ==
-             p.turn.number;
+      return ptx::exchange(p.claims + s / kCluster * kCluster, p.launchId) ==
+             p.launchId;
     };
     uint32_t sm = ptx::smid(), s = sm < p.smCount ? p.slotOfSm[sm] : ~0u;
     if (s != ~0u && taken(s)) {
@@ -513,16 +513,24 @@ GROK_DEVICE void decode(const abi::DecodeParams &params) {
   B block{.params = params, .tid = ptx::tid()};
   if (!claimSlot(block))
     return;
+  abi::Turn &turn = block.control().turn;
   for (uint32_t m = block.tid; m < Plan::kMatrices; m += kThreads)
     block.extent(m) = params.extents[uint64_t(m) * Plan::kSlots + block.slot()];
-  if (block.tid < kTurnWords)
-    ((uint32_t *)&block.control().turn)[block.tid] =
-        ((const uint32_t *)&params.turn)[block.tid];
+  if (block.tid < abi::kMaxBatch) {
+    turn.start[block.tid] = params.start[block.tid];
+    turn.known[block.tid] = params.known[block.tid];
+    turn.limit[block.tid] = params.limit[block.tid];
+  }
   if (block.tid == 0) {
     RingBarriers<B>::of(block).init();
     block.control().failed = 0;
     block.control().stop = 0;
     block.control().traceCount = 0;
+    turn.number = params.launchId;
+    turn.rows = params.rows;
+    turn.eosId = params.eosId;
+    turn.inverseTemperature = params.inverseTemperature;
+    turn.seed = params.seed;
   }
   syncAll<B>();
   if (block.warp() < kWarps)

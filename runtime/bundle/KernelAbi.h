@@ -27,8 +27,9 @@ struct StatusRecord {
   uint32_t slot;
   uint32_t layer;
   uint32_t step;
-  uint32_t done;                 // number of the last turn that has finished
-  uint32_t rowLength[kMaxBatch]; // known ids of each row after it (prompt and
+  uint32_t done; // launchId when the kernel has done its launch's rows; then
+                 // the number of each turn that it has done
+  uint32_t rowLength[kMaxBatch]; // known ids of each row after that (prompt and
                                  // generated)
 };
 
@@ -60,25 +61,21 @@ struct TraceEntry {
 /// comes again.
 inline constexpr uint32_t kPackedEpochBits = 24;
 
-/// What a launch computes, and a kernel that stays once more each time: rows
-/// advance together, one position a step.
+/// What a kernel that stays computes after its launch's rows. Fields that
+/// DecodeParams has too mean the same.
 struct Turn {
-  uint32_t number; // > 0, of a launch above those before; in one that stays
-                   // each is one more than the one before. Written last
-  uint32_t rows;   // rows in use, 1..maxBatch; 0: the kernel leaves
-  uint32_t start[kMaxBatch]; // first position to compute; KV entries before it
-                             // are there
-  uint32_t known[kMaxBatch]; // ids known at its start; start == known: nothing
-                             // to compute for this row
-  uint32_t limit[kMaxBatch]; // ids after generation at most; known..limit-1 are
-                             // generated (limit == known: none, the last
-                             // position's logits are still computed)
-  int32_t eosId;             // generation of a row stops after it; -1: never
-  float inverseTemperature;  // 0: greedy
-  uint64_t seed;             // of the Gumbel noise
+  uint32_t number; // launchId + 1, + 2, ...; written last
+  uint32_t rows;   // 0: the kernel leaves
+  uint32_t start[kMaxBatch];
+  uint32_t known[kMaxBatch];
+  uint32_t limit[kMaxBatch];
+  int32_t eosId;
+  float inverseTemperature;
+  uint64_t seed;
 };
 
-/// Decode parameters of one launch.
+/// Decode parameters of one launch: rows advance together, one position a step.
+/// Fields are added at the end only: kernels of older bundles find theirs.
 struct DecodeParams {
   const uint8_t *weights;
   uint8_t *arena;
@@ -86,24 +83,29 @@ struct DecodeParams {
   const uint64_t *embedding; // untied head: byte offset of each slot's first
                              // embedding row, else null
   const uint32_t *slotOfSm;  // [smCount]; ~0u: none
-  uint32_t *claims;     // [slots], first turn of the launch whose block took it
+  uint32_t *claims;     // [slots], launchId of the block that took the slot
   StatusRecord *status; // mapped host memory
   int32_t *ids; // [maxBatch][idStride]: token at each position; generated ones
                 // are appended
-  int32_t *hostIds; // mapped host memory, likewise: generated ones go there
-                    // too, and known ones of later turns come from there
   uint32_t idStride;
   uint32_t smCount;     // entries of slotOfSm
+  uint32_t rows;        // rows in use, 1..maxBatch
   uint32_t kvRowBlocks; // KV blocks of a row: the row stride of the KV cache
-  Turn turn;            // the first
-  const Turn *mailbox;  // mapped host memory: the next turn, for which the
-                        // kernel stays; null: it leaves after the first
-  Turn *forwarded;      // device memory: the same for all slots but the first,
-                        // which writes it
+  uint32_t start[kMaxBatch]; // first position to compute; KV entries before it
+                             // are there
+  uint32_t known[kMaxBatch]; // ids known at launch; start == known: nothing to
+                             // compute for this row
+  uint32_t limit[kMaxBatch]; // ids after generation at most; known..limit-1 are
+                             // generated (limit == known: none, the last
+                             // position's logits are still computed)
+  int32_t eosId;             // generation of a row stops after it; -1: never
+  float inverseTemperature;  // 0: greedy
+  uint64_t seed;             // of the Gumbel noise
   uint32_t writeLogits; // 1: logits of every row's last computed position go to
                         // the arena's "logits"
   uint32_t epochBase;   // epochs of this launch are > epochBase; a launch uses
                         // steps * (layers + 1) of them
+  uint32_t launchId;    // > 0, above the previous launch's and its turns'
   uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel
                                  // with kWatchdog
   uint32_t inFlightChunks; // the plan's pacing of the stream: at most so many
@@ -113,12 +115,20 @@ struct DecodeParams {
   // rows' ids come from sampling::benchToken. 0: a request.
   uint32_t benchSteps;
   uint64_t benchSeed;
-  StepRecord *steps; // [steps of a turn]; null: they are not noted
+  StepRecord
+      *steps; // [steps of the launch, or a turn]; null: they are not noted
   // Traced kernels only: each slot's entries, and how many it has at most;
   // traceCounts[slot] is set at the end.
   TraceEntry *trace; // [slots][traceEntries]
   uint32_t traceEntries;
   uint32_t *traceCounts; // [slots]
+  // Since bundle format 5.
+  int32_t *hostIds; // mapped host memory, like ids: generated ones go there
+                    // too, and known ones of turns come from there
+  const Turn *mailbox; // mapped host memory: the next turn, for which the
+                       // kernel stays; null: it leaves when its rows are done
+  Turn *forwarded; // device memory: the same for all slots but the first, which
+                   // writes it
 };
 
 /// Parameters of grok_stream, which measures the streaming ceiling: every block

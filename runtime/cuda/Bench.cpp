@@ -91,11 +91,10 @@ CudaExecutor::startBench(const BenchRequest &request) {
   RETURN_IF_ERROR(validateBench(request, maxBatch(), maxSeq()));
   RETURN_IF_ERROR(begin());
   RETURN_IF_ERROR(clearKv(request.rows, request.context));
-  abi::DecodeParams params = baseParams();
-  params.turn =
+  abi::DecodeParams params = paramsOf(
       turnOf({}, std::vector<RowProgress>(
                      request.rows,
-                     {request.context - 1, request.context, request.context}));
+                     {request.context - 1, request.context, request.context})));
   params.benchSteps = request.steps;
   params.benchSeed = request.seed;
   return params;

@@ -50,6 +50,16 @@ absl::StatusOr<std::optional<uint32_t>> absentSlot(uint32_t slots) {
   return slot;
 }
 
+/// The rows of a launch.
+abi::Turn firstTurn(const abi::DecodeParams &p) {
+  abi::Turn turn{};
+  turn.rows = p.rows;
+  std::ranges::copy(p.start, turn.start);
+  std::ranges::copy(p.known, turn.known);
+  std::ranges::copy(p.limit, turn.limit);
+  return turn;
+}
+
 } // namespace
 
 absl::StatusOr<std::unique_ptr<CudaExecutor>>
@@ -308,7 +318,7 @@ absl::Status CudaExecutor::loadWeights(const Bundle &bundle) {
   return absl::OkStatus();
 }
 
-abi::DecodeParams CudaExecutor::baseParams() const {
+abi::DecodeParams CudaExecutor::paramsOf(const abi::Turn &turn) const {
   abi::DecodeParams p{};
   p.weights = weights_.as<const uint8_t>();
   p.arena = arena_.as<uint8_t>();
@@ -318,13 +328,20 @@ abi::DecodeParams CudaExecutor::baseParams() const {
   p.claims = arena_.as<uint32_t>(region("claims"));
   p.status = statusRecord_.device<abi::StatusRecord>();
   p.ids = arena_.as<int32_t>(region("ids"));
-  p.hostIds = hostIds_.device<int32_t>();
   p.idStride = plan_.maxSeq + 1;
   p.smCount = smTableEntries_;
+  p.rows = turn.rows;
   p.kvRowBlocks = ceilDiv(limits_.maxSeq, kKvBlock);
+  std::ranges::copy(turn.start, p.start);
+  std::ranges::copy(turn.known, p.known);
+  std::ranges::copy(turn.limit, p.limit);
+  p.eosId = turn.eosId;
+  p.inverseTemperature = turn.inverseTemperature;
+  p.seed = turn.seed;
   p.watchdogMicroseconds = kWatchdogMicroseconds;
   p.inFlightChunks = plan_.inFlightChunks;
   p.paceCycles = plan_.paceCycles;
+  p.hostIds = hostIds_.device<int32_t>();
   return p;
 }
 
@@ -354,7 +371,8 @@ uint64_t CudaExecutor::epochsOf(const abi::Turn &turn,
 }
 
 absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
-  const uint64_t epochs = epochsOf(params.turn, params.benchSteps);
+  abi::Turn turn = firstTurn(params);
+  const uint64_t epochs = epochsOf(turn, params.benchSteps);
   if (epochs >= kEpochLimit)
     return absl::InvalidArgumentError(absl::StrFormat(
         "found %d steps of %d layers in one request, expected at most %d: "
@@ -365,7 +383,7 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
   if (epoch_ + epochs >= kEpochLimit)
     RETURN_IF_ERROR(clearWords());
   params.epochBase = epoch_;
-  params.turn.number = ++turn_;
+  params.launchId = turn.number = ++turn_;
   epoch_ += uint32_t(epochs);
   status() = abi::StatusRecord{};
   if (absentSlot_) { // every block finds it taken; a pair asks for its first
@@ -373,7 +391,7 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
     GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice,
                               arena_.address() + region("claims") +
                                   claim * sizeof(uint32_t),
-                              &params.turn.number, sizeof params.turn.number);
+                              &params.launchId, sizeof params.launchId);
   }
   void *arguments[] = {&params};
   // A block an SM, in whole clusters.
@@ -383,10 +401,10 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
                             arguments);
   staying_ = params.mailbox;
   if (staying_)
-    return awaitTurn(params.turn);
+    return awaitTurn(turn);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
   turnEnd_ = Clock::now();
-  return checkTurn(params.turn);
+  return checkTurn(turn);
 }
 
 absl::Status CudaExecutor::checkTurn(const abi::Turn &turn) const {
@@ -405,6 +423,31 @@ absl::Status CudaExecutor::checkTurn(const abi::Turn &turn) const {
       return absl::InternalError(absl::StrFormat(
           "the decode kernel reports %d ids of row %d, expected %d to %d",
           length, b, turn.known[b], turn.limit[b]));
+  return absl::OkStatus();
+}
+
+/// Ids [first, first + count) of a row from the device.
+absl::Status CudaExecutor::copyIds(uint32_t row, uint32_t first,
+                                   std::vector<int32_t> &ids, uint32_t count) {
+  if (count == 0)
+    return absl::OkStatus();
+  size_t before = ids.size();
+  ids.resize(before + count);
+  DevicePtr from =
+      arena_.address() + region("ids") +
+      (uint64_t(row) * (plan_.maxSeq + 1) + first) * sizeof(int32_t);
+  GROK_CUDA_RETURN_IF_ERROR(api_, copyToHost, ids.data() + before, from,
+                            count * sizeof(int32_t));
+  return absl::OkStatus();
+}
+
+/// The same of ids that the decode kernel chose, which has them in the host's
+/// memory already.
+absl::Status CudaExecutor::takeIds(uint32_t row, uint32_t first,
+                                   std::vector<int32_t> &ids, uint32_t count) {
+  if (!takesTurns_)
+    return copyIds(row, first, ids, count);
+  ids.insert(ids.end(), hostIds(row) + first, hostIds(row) + first + count);
   return absl::OkStatus();
 }
 
@@ -505,12 +548,7 @@ absl::Status CudaExecutor::prefill(const BatchRequest &request,
   for (uint32_t b = 0; b < rows.size(); ++b) {
     if (!rows[b].done() || rows[b].known == rows[b].limit)
       continue;
-    const DevicePtr from =
-        arena_.address() + region("ids") +
-        (uint64_t(b) * (plan_.maxSeq + 1) + rows[b].known) * sizeof(int32_t);
-    ids[b].emplace_back();
-    GROK_CUDA_RETURN_IF_ERROR(api_, copyToHost, &ids[b].back(), from,
-                              sizeof(int32_t));
+    RETURN_IF_ERROR(copyIds(b, rows[b].known, ids[b], 1));
     bool last =
         ids[b].back() == request.eosId || rows[b].known + 1 == rows[b].limit;
     ++rows[b].known;
@@ -577,15 +615,14 @@ absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
   const abi::Turn turn = turnOf(request, rows);
   RETURN_IF_ERROR(staying_ ? post(request, turn) : launchTurn(request, turn));
   for (uint32_t b = 0; b < turn.rows; ++b)
-    ids[b].insert(ids[b].end(), hostIds(b) + turn.known[b],
-                  hostIds(b) + status().rowLength[b]);
+    RETURN_IF_ERROR(takeIds(b, turn.known[b], ids[b],
+                            status().rowLength[b] - turn.known[b]));
   return absl::OkStatus();
 }
 
 absl::Status CudaExecutor::launchTurn(const BatchRequest &request,
                                       const abi::Turn &turn) {
-  abi::DecodeParams params = baseParams();
-  params.turn = turn;
+  abi::DecodeParams params = paramsOf(turn);
   if (resident_) {
     params.mailbox = mailbox_.device<const abi::Turn>();
     params.forwarded = forwarded_.as<abi::Turn>();
@@ -600,10 +637,8 @@ absl::Status
 CudaExecutor::runByPosition(const BatchRequest &request,
                             std::vector<RowProgress> rows,
                             std::vector<std::vector<int32_t>> &ids) {
-  abi::DecodeParams params = baseParams();
-  params.writeLogits = 1;
   while (true) {
-    abi::Turn &turn = params.turn = turnOf(request, rows);
+    abi::Turn turn = turnOf(request, rows);
     bool any = false;
     for (uint32_t b = 0; b < turn.rows; ++b) {
       const RowProgress &row = rows[b];
@@ -616,6 +651,8 @@ CudaExecutor::runByPosition(const BatchRequest &request,
     }
     if (!any)
       return absl::OkStatus();
+    abi::DecodeParams params = paramsOf(turn);
+    params.writeLogits = 1;
     RETURN_IF_ERROR(launch(params, decode_));
     GROK_CUDA_RETURN_IF_ERROR(
         api_, copyToHost, logits_.data(), arena_.address() + region("logits"),
@@ -629,7 +666,7 @@ CudaExecutor::runByPosition(const BatchRequest &request,
       ++rows[b].next;
       if (turn.limit[b] == turn.known[b])
         continue;
-      ids[b].push_back(hostIds(b)[rows[b].next]);
+      RETURN_IF_ERROR(takeIds(b, rows[b].next, ids[b], 1));
       bool last =
           rows[b].known + 1 == rows[b].limit || ids[b].back() == request.eosId;
       if (!last)

@@ -55,7 +55,8 @@ private:
   CudaExecutor(const DriverApi &api, ContextOwner context, const Bundle &bundle,
                const LoadLimits &limits)
       : api_(api), context_(std::move(context)), path_(bundle.path()),
-        model_(bundle.model()), plan_(bundle.plan()), limits_(limits) {}
+        model_(bundle.model()), plan_(bundle.plan()), limits_(limits),
+        takesTurns_(bundle.manifest().formatVersion >= kTurnsFormatVersion) {}
 
   absl::Status load(const Bundle &bundle);
   absl::Status checkDevice(const Bundle &bundle);
@@ -73,7 +74,7 @@ private:
     uint32_t limit; // ids to end with
     bool done() const { return next == known; }
   };
-  abi::DecodeParams baseParams() const;
+  abi::DecodeParams paramsOf(const abi::Turn &turn) const;
   abi::Turn turnOf(const BatchRequest &request,
                    const std::vector<RowProgress> &rows) const;
   /// Epochs that a turn, or a launch of so many bench steps, uses at most.
@@ -121,6 +122,10 @@ private:
   absl::StatusOr<double> streamRate(Function kernel, abi::StreamParams &params);
   absl::StatusOr<std::vector<TraceSpan>> traceLaunch(abi::DecodeParams &params,
                                                      Function kernel);
+  absl::Status copyIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids,
+                       uint32_t count);
+  absl::Status takeIds(uint32_t row, uint32_t first, std::vector<int32_t> &ids,
+                       uint32_t count);
   absl::Status copyIdsToDevice(const BatchRequest &request);
   abi::StatusRecord &status() const {
     return *statusRecord_.host<abi::StatusRecord>();
@@ -139,6 +144,7 @@ private:
   const ModelConfig model_;
   const PlanTables plan_;
   const LoadLimits limits_;
+  const bool takesTurns_; // the decode kernel knows of what is in host memory
   std::string name_;
   uint32_t smCount_ = 0, sharedLimit_ = 0;
   uint64_t arenaBytes_ = 0, memoryBytes_ = 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "absl/strings/str_format.h"
 #include "runtime/cuda/CudaExecutor.h"
 
 #define RETURN_IF_ERROR(expression)                                            \
@@ -22,6 +23,11 @@ constexpr std::chrono::milliseconds kQueryInterval(1);
 } // namespace
 
 absl::Status CudaExecutor::stayResident() {
+  if (!takesTurns_)
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: found kernels that cannot stay, from before bundle format %d; "
+        "retarget it to its target",
+        path_, kTurnsFormatVersion));
   resident_ = true;
   return absl::OkStatus();
 }

@@ -33,13 +33,13 @@ TEST_F(BenchTest, StepsAfterTheFirstOnes) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(fake->decodes, 1);
   const abi::DecodeParams &p = fake->lastDecode;
-  EXPECT_EQ(p.turn.rows, 2u);
+  EXPECT_EQ(p.rows, 2u);
   EXPECT_EQ(p.benchSteps, 28u); // 20 warm up
   EXPECT_EQ(p.benchSeed, 5u);
   for (uint32_t b : {0u, 1u}) {
-    EXPECT_EQ(p.turn.start[b], 99u);
-    EXPECT_EQ(p.turn.known[b], 100u);
-    EXPECT_EQ(p.turn.limit[b], 100u);
+    EXPECT_EQ(p.start[b], 99u);
+    EXPECT_EQ(p.known[b], 100u);
+    EXPECT_EQ(p.limit[b], 100u);
   }
   EXPECT_EQ(p.trace, nullptr);
   ASSERT_EQ(result->stepSeconds.size(), 8u);

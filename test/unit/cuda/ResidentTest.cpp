@@ -1,7 +1,11 @@
 // A decode kernel that stays: what it is told, when it must leave, and what
 // becomes of its failures. The stand-in fails what would wait for it for ever.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
+#include "runtime/bundle/Manifest.h"
 #include "test/unit/cuda/TestDriver.h"
 
 namespace grok::test {
@@ -164,6 +168,28 @@ TEST_F(ResidentTest, KernelThatEndsInALaterTurn) {
   fake->silent = 1;
   expectParts(executor->run(alone({{5}, 0, 1})).status(), StatusCode::kInternal,
               {"ended without reporting"});
+}
+
+/// The kernel of an older bundle has generated ids on the device only.
+TEST_F(ResidentTest, OlderBundlesAreLaunched) {
+  namespace fs = std::filesystem;
+  const std::string older = openBundle("blob")->path() + ".4.grok",
+                    manifest = older + "/manifest.json",
+                    from = "\"format_version\": 5";
+  fs::remove_all(older);
+  fs::copy(openBundle("blob")->path(), older, fs::copy_options::recursive);
+  std::ifstream in(manifest);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  text.replace(text.find(from), from.size(), "\"format_version\": 4");
+  std::ofstream(manifest) << *sealManifest(text);
+  fake->old = 1;
+  auto loaded = load("blob.grok.4");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  executor = *std::move(loaded);
+  EXPECT_EQ(run({5, 6, 7}, 3), (Ids{{3, 4, 5}}));
+  expectParts(executor->stayResident(), StatusCode::kFailedPrecondition,
+              {"found kernels that cannot stay, from before bundle format 5; "
+               "retarget it to its target"});
 }
 
 TEST_F(ResidentTest, AnotherThreadMayFreeIt) {

@@ -44,15 +44,15 @@ TEST_F(RunTest, OneLaunchARequest) {
   EXPECT_GT(result->seconds, 0);
   EXPECT_EQ(fake->decodes, 1);
   const abi::DecodeParams &p = fake->lastDecode;
-  EXPECT_EQ(p.turn.rows, 2u);
-  EXPECT_EQ(p.turn.start[1], 1u);
-  EXPECT_EQ(p.turn.known[0], 3u);
-  EXPECT_EQ(p.turn.limit[0], 7u);
-  EXPECT_EQ(p.turn.limit[1], 3u);
+  EXPECT_EQ(p.rows, 2u);
+  EXPECT_EQ(p.start[1], 1u);
+  EXPECT_EQ(p.known[0], 3u);
+  EXPECT_EQ(p.limit[0], 7u);
+  EXPECT_EQ(p.limit[1], 3u);
   EXPECT_EQ(p.kvRowBlocks, 2u);
-  EXPECT_EQ(p.turn.eosId, 2);
-  EXPECT_EQ(p.turn.inverseTemperature, 2.0f);
-  EXPECT_EQ(p.turn.seed, 99u);
+  EXPECT_EQ(p.eosId, 2);
+  EXPECT_EQ(p.inverseTemperature, 2.0f);
+  EXPECT_EQ(p.seed, 99u);
   EXPECT_EQ(p.writeLogits, 0u);
   EXPECT_EQ(p.ids[0], 5);
   EXPECT_EQ(p.ids[p.idStride + 1], 9);
@@ -252,11 +252,11 @@ TEST_F(RunTest, EpochsAndLaunchesAreNeverRepeated) {
   uint32_t layers = bundle->model().numLayers;
   ASSERT_TRUE(executor->run(request).ok());
   EXPECT_EQ(fake->lastDecode.epochBase, 0u);
-  EXPECT_EQ(fake->lastDecode.turn.number, 1u);
+  EXPECT_EQ(fake->lastDecode.launchId, 1u);
   ASSERT_TRUE(executor->run(request).ok());
   EXPECT_GE(fake->lastDecode.epochBase,
             4 * (layers + 1)); // 4 steps: the last id is not an input
-  EXPECT_EQ(fake->lastDecode.turn.number, 2u);
+  EXPECT_EQ(fake->lastDecode.launchId, 2u);
 }
 
 TEST_F(RunTest, WordsAreClearedBeforeEpochsWrap) {
@@ -269,7 +269,7 @@ TEST_F(RunTest, WordsAreClearedBeforeEpochsWrap) {
   word = fake->lastDecode.arena;
   EXPECT_EQ(fake->clears, cleared + 3); // the words, claims, and a turn
   EXPECT_EQ(fake->lastDecode.epochBase, 0u);
-  EXPECT_EQ(fake->lastDecode.turn.number, 1u);
+  EXPECT_EQ(fake->lastDecode.launchId, 1u);
   word[8] = 1;
   CudaExecutorPeer::epoch(*executor) = CudaExecutorPeer::kEpochLimit - 3;
   ASSERT_TRUE(executor->run(request).ok());

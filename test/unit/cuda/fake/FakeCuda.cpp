@@ -197,8 +197,11 @@ void decode(const DecodeParams &p, const Turn &turn) {
       return stuck(p, 1, slot ? 0 : 1, 0, 0);
   for (uint32_t b = 0; b < turn.rows; ++b) {
     bool computes = turn.start[b] < turn.known[b];
-    for (uint32_t i = turn.known[b]; computes && i < turn.limit[b]; ++i)
-      p.ids[b * p.idStride + i] = p.hostIds[b * p.idStride + i] = int32_t(i);
+    for (uint32_t i = turn.known[b]; computes && i < turn.limit[b]; ++i) {
+      p.ids[b * p.idStride + i] = int32_t(i);
+      if (!f.old)
+        p.hostIds[b * p.idStride + i] = int32_t(i);
+    }
     p.status->rowLength[b] =
         (computes ? turn.limit[b] : turn.known[b]) + f.extraLength;
     float *logits = reinterpret_cast<float *>(p.arena + f.logitsOffset) +
@@ -221,8 +224,18 @@ void decode(const DecodeParams &p, const Turn &turn) {
 std::thread kernel;
 std::atomic<bool> kernelEnded;
 
+/// The rows of a launch.
+Turn firstTurn(const DecodeParams &p) {
+  Turn turn{p.launchId,           p.rows, {}, {}, {}, p.eosId,
+            p.inverseTemperature, p.seed};
+  std::copy(p.start, std::end(p.start), turn.start);
+  std::copy(p.known, std::end(p.known), turn.known);
+  std::copy(p.limit, std::end(p.limit), turn.limit);
+  return turn;
+}
+
 void stay(const DecodeParams &p) {
-  for (Turn turn = p.turn;;) {
+  for (Turn turn = firstTurn(p);;) {
     decode(p, turn);
     if (fake().silent || p.status->code)
       break;
@@ -527,7 +540,7 @@ Result cuLaunchCooperativeKernel(Function function, unsigned blocks, unsigned,
     ++fake().decodes;
     fake().lastDecode = p;
     if (!p.mailbox) {
-      decode(p, p.turn);
+      decode(p, firstTurn(p));
       return 0;
     }
     kernelEnded = false;

@@ -31,6 +31,7 @@ struct FakeCuda {
   int silent = 0;           // decode ends without reporting
   uint32_t extraLength = 0; // ids that decode reports beyond the limit
   int timeless = 0;         // steps are not noted
+  int old = 0;              // decode is one of bundle format 4
   int turnMs = 0;           // milliseconds that decode takes a turn
   int unended = 0;          // every slot's trace lacks its last entry
 
