@@ -123,8 +123,8 @@ struct DecodeParams {
   uint32_t traceEntries;
   uint32_t *traceCounts; // [slots]
   // Since bundle format 5.
-  int32_t *hostIds; // mapped host memory, like ids: generated ones go there
-                    // too, and known ones of turns come from there
+  int32_t *hostIds;    // mapped host memory, like ids: generated ones go there
+                       // too, and known ones of turns come from there
   const Turn *mailbox; // mapped host memory: the next turn, for which the
                        // kernel stays; null: it leaves when its rows are done
   Turn *forwarded; // device memory: the same for all slots but the first, which
