@@ -13,6 +13,7 @@ from checks import BundleCheck, Result
 from golden import Golden
 from machine import Failure, Machine
 from prepare import prepare
+from resident import check_resident
 from sanitize import TOOLS, check_sanitized
 from wide import WideCheck
 
@@ -65,7 +66,8 @@ def run_checks(machine, args, selected):
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs or 6) as pool:
         checks = list(pool.map(check, selected))
-    return [result for check in checks for result in check.results] + compare_variants(checks)
+    results = [result for check in checks for result in check.results] + compare_variants(checks)
+    return results + (check_resident(machine, args, selected) if args.device != "cpu" else [])
 
 
 def print_table(results, out):
