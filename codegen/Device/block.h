@@ -144,9 +144,9 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t active() {
     return *(volatile uint32_t *)&control().active;
   }
-  /// Rows of the batch.
+  /// Rows of the batch, the same in every turn of a launch.
   GROK_DEVICE uint32_t rows() const {
-    return P::kMaxBatch == 1 ? 1 : control().turn.rows;
+    return P::kMaxBatch == 1 ? 1 : params.rows;
   }
   /// The other block of the pair.
   GROK_DEVICE uint32_t peer() const { return ptx::clusterRank() ^ 1; }
@@ -170,7 +170,7 @@ template <class M, class P> struct Block {
     return (uint8_t *)(__attribute__((address_space(3)))
                        uint8_t *)(__UINTPTR_TYPE__)base;
   }
-  GROK_DEVICE Control<P> &control() const {
+  GROK_DEVICE Control<P> &control() {
     return *(Control<P> *)(shared() + kShared.routing);
   }
   GROK_DEVICE Routing<M, P> &routing() {

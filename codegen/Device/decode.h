@@ -167,60 +167,79 @@ GROK_DEVICE void runPhase(B &block, Phase phase, Run run) {
   trace(block, phase, TracePoint::kEnd);
 }
 
+/// One half of a layer; `first`: of the step. After the last layer only what it
+/// adds to the residual stream is left: then false.
+template <class B>
+GROK_DEVICE bool computeHalf(B &block, RingReader<B> &ring, Half half,
+                             bool first) {
+  using M = typename B::Model;
+  const bool last =
+      half == Half::kAttention && !first && block.layer() + 1 == M::kLayers;
+  block.beginPhase();
+  FirstTiles<B, M::kHidden> ahead;
+  if (!last)
+    takeAhead(block, ring, half, ahead);
+  if (half == Half::kAttention && first) {
+    trace(block, Phase::kQkv, TracePoint::kBegin);
+    embed(block);
+    if constexpr (kWholeRow<B>)
+      stageNormed(block, block.vectors(0), 0);
+    trace(block, Phase::kQkv, TracePoint::kReady);
+  } else {
+    beginHalf(block, half);
+  }
+  if (last)
+    return false;
+  block.beginPhase();
+  if (half == Half::kAttention) {
+    qkvPhase(block, ring, ahead);
+    trace(block, Phase::kQkv, TracePoint::kEnd);
+    runPhase(block, Phase::kAttention, [&] { attentionPhase(block, ring); });
+    runPhase(block, Phase::kMerge, [&] { mergePhase(block); });
+    runPhase(block, Phase::kAttnOut, [&] { attnOutPhase(block, ring); });
+  } else {
+    if constexpr (!M::kHashRouting)
+      routeByRouter(block);
+    gateUpPhase(block, ring, ahead);
+    trace(block, Phase::kGateUp, TracePoint::kEnd);
+    runPhase(block, Phase::kDown, [&] { downPhase(block, ring); });
+  }
+  return true;
+}
+
+/// All layers. The whole loop has to fit the SM's instruction cache: in a
+/// kernel for a batch the two halves share the code of their beginning.
+template <class B>
+GROK_DEVICE void computeLayers(B &block, RingReader<B> &ring) {
+  bool first = true;
+  if constexpr (kOneRow<B>) {
+#pragma unroll 1
+    for (; computeHalf(block, ring, Half::kAttention, first); first = false)
+      computeHalf(block, ring, Half::kExperts, false);
+  } else {
+    Half half = Half::kAttention;
+#pragma unroll 1
+    for (; computeHalf(block, ring, half, first); first = false)
+      half = half == Half::kAttention ? Half::kExperts : Half::kAttention;
+  }
+}
+
 /// Everything a consumer thread does in one step, the head included. Returns
-/// its best candidate. The two halves of a layer share the code of their
-/// beginning: the whole loop fits the SM's instruction cache.
+/// its best candidate.
 template <class B>
 GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
                                   bool needHead) {
-  using M = typename B::Model;
   fetchRope(block);
   locateEmbedding(block);
   if (block.tid == 0) {
     block.control().headNeeded = needHead;
     block.control().experts = 0;
-    if constexpr (!M::kHashRouting)
+    if constexpr (!B::Model::kHashRouting)
       announce(block);
   }
-  if constexpr (M::kHashRouting)
+  if constexpr (B::Model::kHashRouting)
     routeByHash(block);
-  Half half = Half::kAttention;
-#pragma unroll 1
-  for (bool first = true;; first = false) {
-    const bool last =
-        half == Half::kAttention && !first && block.layer() + 1 == M::kLayers;
-    block.beginPhase();
-    FirstTiles<B, M::kHidden> ahead;
-    if (!last)
-      takeAhead(block, ring, half, ahead);
-    if (first) {
-      trace(block, Phase::kQkv, TracePoint::kBegin);
-      embed(block);
-      if constexpr (kWholeRow<B>)
-        stageNormed(block, block.vectors(0), 0);
-      trace(block, Phase::kQkv, TracePoint::kReady);
-    } else {
-      beginHalf(block, half);
-    }
-    if (last)
-      break;
-    block.beginPhase();
-    if (half == Half::kAttention) {
-      qkvPhase(block, ring, ahead);
-      trace(block, Phase::kQkv, TracePoint::kEnd);
-      runPhase(block, Phase::kAttention, [&] { attentionPhase(block, ring); });
-      runPhase(block, Phase::kMerge, [&] { mergePhase(block); });
-      runPhase(block, Phase::kAttnOut, [&] { attnOutPhase(block, ring); });
-      half = Half::kExperts;
-    } else {
-      if constexpr (!M::kHashRouting)
-        routeByRouter(block);
-      gateUpPhase(block, ring, ahead);
-      trace(block, Phase::kGateUp, TracePoint::kEnd);
-      runPhase(block, Phase::kDown, [&] { downPhase(block, ring); });
-      half = Half::kAttention;
-    }
-  }
+  computeLayers(block, ring);
   fenceStep(block);
   if (!needHead)
     return {kNegativeInfinity, kNoToken};

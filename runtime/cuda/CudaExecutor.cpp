@@ -399,8 +399,8 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
   GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, kernel, blocks, 1, 1,
                             plan_.threads, 1, 1, sharedLimit_, nullptr,
                             arguments);
-  staying_ = params.mailbox;
-  if (staying_)
+  stayingRows_ = params.mailbox ? turn.rows : 0;
+  if (stayingRows_)
     return awaitTurn(turn);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
   turnEnd_ = Clock::now();
@@ -488,7 +488,7 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
     RETURN_IF_ERROR(leave());
     RETURN_IF_ERROR(copyIdsToDevice(request));
   }
-  if (prefill_ && !staying_) {
+  if (prefill_ && !stayingRows_) {
     RETURN_IF_ERROR(prefill(request, rows, result.newIds));
     const double now = elapsed();
     for (uint32_t b = 0; b < rows.size() && request.wantTimes; ++b)
@@ -613,7 +613,8 @@ absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
                                      const std::vector<RowProgress> &rows,
                                      std::vector<std::vector<int32_t>> &ids) {
   const abi::Turn turn = turnOf(request, rows);
-  RETURN_IF_ERROR(staying_ ? post(request, turn) : launchTurn(request, turn));
+  RETURN_IF_ERROR(stayingRows_ ? post(request, turn)
+                               : launchTurn(request, turn));
   for (uint32_t b = 0; b < turn.rows; ++b)
     RETURN_IF_ERROR(takeIds(b, turn.known[b], ids[b],
                             status().rowLength[b] - turn.known[b]));

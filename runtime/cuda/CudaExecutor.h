@@ -162,7 +162,7 @@ private:
   std::optional<uint32_t> absentSlot_;   // only to try the watchdog
   uint32_t epoch_ = 0, turn_ = 0;        // the last ones
   bool resident_ = false;                // kernels stay
-  bool staying_ = false;                 // one does
+  uint32_t stayingRows_ = 0;             // of one that does; 0: none
   uint32_t benchLaunchSteps_ = 1u << 20; // at most; keeps their records small
 };
 

@@ -38,14 +38,15 @@ absl::Status CudaExecutor::begin() {
 }
 
 /// Whether the request is none for the kernel that stays: there is no such
-/// kernel, another one has a part in it, or epochs would come again.
+/// kernel, it has another number of rows, another kernel has a part in the
+/// request, or epochs would come again.
 bool CudaExecutor::needsLaunch(const BatchRequest &request,
                                const std::vector<RowProgress> &rows) const {
   const bool prefills =
       prefill_ && std::ranges::any_of(request.rows, [](const RowRequest &row) {
         return row.start < std::min(uint32_t(row.ids.size()), row.decodeFrom);
       });
-  return !staying_ || request.onLogits || prefills ||
+  return rows.size() != stayingRows_ || request.onLogits || prefills ||
          epoch_ + epochsOf(turnOf(request, rows)) >= kEpochLimit;
 }
 
@@ -93,9 +94,9 @@ absl::Status CudaExecutor::awaitTurn(const abi::Turn &turn) {
 
 /// Ends the kernel that stays.
 absl::Status CudaExecutor::leave() {
-  if (!staying_)
+  if (!stayingRows_)
     return absl::OkStatus();
-  staying_ = false;
+  stayingRows_ = 0;
   abi::Turn last{}; // without rows
   last.number = ++turn_;
   send(last);

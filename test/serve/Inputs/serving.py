@@ -74,9 +74,9 @@ class Client:
         self.socket.close()
 
 
-def generate(grokrun, bundle, ids, count):
+def generate(grokrun, bundle, ids, count, device="cpu"):
     """What `grokrun generate` gives."""
-    command = [grokrun, "generate", bundle, "--device", "cpu", "--ids", ",".join(map(str, ids)), "-n", str(count), "--json"]
+    command = [grokrun, "generate", bundle, "--device", device, "--ids", ",".join(map(str, ids)), "-n", str(count), "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["ids"]
 
 

@@ -60,9 +60,22 @@ TEST_F(ResidentTest, OneLaunchForManyRequests) {
   EXPECT_EQ(fake->clears, clears);
 }
 
+TEST_F(ResidentTest, AnotherNumberOfRowsIsLaunched) {
+  stay("blob");
+  BatchRequest two;
+  two.rows = {{{8, 9}, 1, 4}, {{10}, 0, 1}};
+  EXPECT_EQ(run({5, 6, 7}, 3), (Ids{{3, 4, 5}}));
+  EXPECT_EQ(run(two), (Ids{{2, 3, 4, 5}, {1}}));
+  EXPECT_EQ(run(two), (Ids{{2, 3, 4, 5}, {1}}));
+  EXPECT_EQ(fake->decodes, 2);
+  EXPECT_EQ(fake->turns, 3);
+}
+
 TEST_F(ResidentTest, EachTurnHasItsOwnParameters) {
   stay("blob");
-  run({5, 6, 7}, 3);
+  BatchRequest before;
+  before.rows = {{{5, 6, 7}, 0, 3}, {{5}, 0, 1}};
+  run(before);
   BatchRequest request;
   request.rows = {{{8, 9}, 1, 4}, {{10}, 0, 1}};
   request.eosId = 2;
