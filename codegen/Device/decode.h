@@ -207,25 +207,9 @@ GROK_DEVICE bool computeHalf(B &block, RingReader<B> &ring, Half half,
   return true;
 }
 
-/// All layers. The whole loop has to fit the SM's instruction cache: in a
-/// kernel for a batch the two halves share the code of their beginning.
-template <class B>
-GROK_DEVICE void computeLayers(B &block, RingReader<B> &ring) {
-  bool first = true;
-  if constexpr (kOneRow<B>) {
-#pragma unroll 1
-    for (; computeHalf(block, ring, Half::kAttention, first); first = false)
-      computeHalf(block, ring, Half::kExperts, false);
-  } else {
-    Half half = Half::kAttention;
-#pragma unroll 1
-    for (; computeHalf(block, ring, half, first); first = false)
-      half = half == Half::kAttention ? Half::kExperts : Half::kAttention;
-  }
-}
-
 /// Everything a consumer thread does in one step, the head included. Returns
-/// its best candidate.
+/// its best candidate. The two halves of a layer share the code of their
+/// beginning: the whole loop fits the SM's instruction cache.
 template <class B>
 GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
                                   bool needHead) {
@@ -239,7 +223,10 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
   }
   if constexpr (B::Model::kHashRouting)
     routeByHash(block);
-  computeLayers(block, ring);
+  Half half = Half::kAttention;
+#pragma unroll 1
+  for (bool first = true; computeHalf(block, ring, half, first); first = false)
+    half = half == Half::kAttention ? Half::kExperts : Half::kAttention;
   fenceStep(block);
   if (!needHead)
     return {kNegativeInfinity, kNoToken};
