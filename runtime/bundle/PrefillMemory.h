@@ -95,11 +95,20 @@ struct PrefillShape {
   }
 };
 
+/// A tile's sums go out through shared memory, so many tokens at a time,
+/// float32. The rows of a token are 16 bytes longer than they need to be, so
+/// that tokens lie in different banks.
+inline constexpr uint32_t kChunkTokens = 32;
+inline constexpr uint32_t kChunkTokenBytes = kTileHeight * 4 + 16;
+inline constexpr uint32_t kChunkBytes = kChunkTokens * kChunkTokenBytes;
+
 /// Shared memory of a product's block: the stages, which begin at a multiple of
-/// 1024 bytes wherever the block's memory begins, and their barriers.
+/// 1024 bytes wherever the block's memory begins, their barriers, and two
+/// chunks of sums.
 inline constexpr uint32_t kStageAlign = 1024;
 constexpr uint64_t productSharedBytes(const PrefillShape &s) {
-  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16);
+  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16) +
+         2 * kChunkBytes;
 }
 
 /// Keys and values of a block of positions, of two blocks by turns. A row is

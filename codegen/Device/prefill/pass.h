@@ -60,6 +60,17 @@ template <class M, class P> constexpr PrefillShape prefillShape() {
   return {d, {P::kTokens, P::kTileTokens, P::kStages, P::kSharedBytes}};
 }
 
+/// Neighbouring values in one access, aligned to their size.
+template <bool BF16, uint32_t kCount>
+GROK_DEVICE void store16(uint8_t *to, const float (&v)[kCount]) {
+  static_assert(kCount == 2 || kCount == 4 || kCount == 8);
+  ptx::Words<kCount / 2> words;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount / 2; ++i)
+    words.v[i] = to16Pair<BF16>(v[2 * i], v[2 * i + 1]);
+  *(ptx::Words<kCount / 2> *)to = words;
+}
+
 /// 16-bit values of an operand in the arena; `stride` tokens a panel.
 template <class M, class P, uint32_t kStride, uint32_t kWidth>
 struct PanelOperand {
@@ -86,14 +97,10 @@ struct PanelOperand {
 private:
   template <uint32_t kCount>
   GROK_DEVICE static void storeRounded(uint8_t *to, const float (&v)[kCount]) {
-    static_assert(kCount == 1 || kCount == 2 || kCount == 4);
     if constexpr (kCount == 1)
       *(uint16_t *)to = to16<M::kBF16>(v[0]);
-    else if constexpr (kCount == 2)
-      *(uint32_t *)to = to16Pair<M::kBF16>(v[0], v[1]);
     else
-      *(uint64_t *)to = uint64_t(to16Pair<M::kBF16>(v[2], v[3])) << 32 |
-                        to16Pair<M::kBF16>(v[0], v[1]);
+      store16<M::kBF16>(to, v);
   }
 };
 

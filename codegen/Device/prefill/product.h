@@ -1,34 +1,30 @@
 // Y = W X for many tokens: a tile of the output is kTileHeight rows of W by up
-// to Plan::kTileTokens tokens. One warp loads both operands, panel by panel of
-// 64 k, into stages in shared memory; eight warps multiply. W's fragments are
-// read as they lie in the blob and are the products' register operand: two
-// tiles of 8 rows are the 16 x 16 operand of m16n8k16, for two steps of 16.
+// to Plan::kTileTokens tokens. Loading warps bring both operands, panel by
+// panel of 64 k, into stages in shared memory; eight warps multiply. W's
+// fragments are read as they lie in the blob and are the products' register
+// operand: two tiles of 8 rows are the 16 x 16 operand of m16n8k16, for two
+// steps of 16.
 //
 // An output is one chain of sums along k, in steps of 16, with split
 // activations the high part before the low one. It depends on nothing but its
 // row and its token.
 #pragma once
 
-#include "codegen/Device/prefill/pass.h"
+#include "codegen/Device/prefill/chunk.h"
+#include "codegen/Device/prefill/tiles.h"
 #include "codegen/Device/ptx/wgmma.h"
 
 namespace grok::device {
 
-/// A tile of the output.
-struct ProductTile {
-  const abi::TilePlace *places; // of the matrix
-  uint32_t rowTile;             // first tile of 8 rows
-  uint32_t begin, tokens;       // tokens (or places) of the operand
-  uint32_t expert;
-};
-
 /// What a product multiplies: the rows and steps of its matrices, and X.
 /// `Job` has
 ///   kRows, kK: of the matrix; operand(pass): X's bytes; kOperandStride;
-///   tokenTiles(pass): how many; tile(pass, i): the i-th of them, with its
-///   matrix; store(pass, tile, row, token, c, lookup): the warp's 16 x 8 sums
-///   from that row of the matrix and that token of X on, in the order of
-///   m16n8k16, with what lookUp(pass, tile, row, token) found for them.
+///   forEachTile<kRowBlocks>(pass, use): the block's tiles;
+///   store(pass, tile, chunk, found): what becomes of a chunk of its sums, by
+///   all threads that multiply. Before the sums are there, they ask for what
+///   found = lookUp(pass, tile, place, number of the chunk) loads, and before
+///   the products for what place = locate(pass, tile, token) does,
+///   token(number, slot) being a token of the tile.
 template <class Pass, class Job> struct Product {
   using Model = typename Pass::Model;
   using Plan = typename Pass::Plan;
@@ -46,17 +42,22 @@ template <class Pass, class Job> struct Product {
   static constexpr uint64_t kOperandPlane =
       operandBytes(Job::kOperandStride, Job::kK, 1);
   static constexpr bool kWide = Plan::kSm >= 90; // warpgroups multiply
-  /// By how many tokens the computed part of a tile grows.
-  static constexpr uint32_t kColumnStep = 64;
+  /// Warps that load: a copy takes its warp some 50 cycles to issue, and a
+  /// panel has 17 of them.
+  static constexpr uint32_t kLoadWarps = kWide ? 4 : 1;
+  using Chunk = device::Chunk<kWide ? 1 : 2>;
 
   Pass &pass;
   uint32_t base; // shared address of stage 0
   uint32_t stage = 0, parity = 0;
+  uint32_t staged = 0; // chunks of sums so far
 
   GROK_DEVICE uint32_t full(uint32_t s) const {
     return base + kStages * kStageBytes + 8 * s;
   }
   GROK_DEVICE uint32_t empty(uint32_t s) const { return full(kStages + s); }
+  /// Of the two chunks of sums.
+  GROK_DEVICE uint32_t chunks() const { return full(2 * kStages); }
   GROK_DEVICE uint32_t weights(uint32_t s) const {
     return base + s * kStageBytes;
   }
@@ -93,18 +94,7 @@ template <class Pass, class Job> struct Product {
     return product;
   }
 
-  /// Calls use(tile) for the block's tiles: row blocks of one tile of tokens
-  /// follow one another, so that blocks that run together share them.
-  template <class Use> GROK_DEVICE void forEachTile(Use use) const {
-    const uint32_t count = Job::tokenTiles(pass) * kRowBlocks;
-    for (uint32_t i = ptx::ctaid(); i < count; i += ptx::nctaid()) {
-      ProductTile tile = Job::tile(pass, i / kRowBlocks);
-      tile.rowTile = i % kRowBlocks * kTileHeightTiles;
-      use(tile);
-    }
-  }
-
-  // --- The loading warp.
+  // --- The loading warps.
 
   /// What a lane loads of W: one tile of 8 rows.
   struct RowTile {
@@ -123,9 +113,10 @@ template <class Pass, class Job> struct Product {
     }
   };
 
-  GROK_DEVICE RowTile rowTile(const ProductTile &tile, uint32_t i) const {
+  GROK_DEVICE RowTile rowTile(const ProductTile &tile, uint32_t i,
+                              bool wanted) const {
     uint32_t t = tile.rowTile + i;
-    bool there = i < kTileHeightTiles && t < kRowTiles;
+    bool there = wanted && t < kRowTiles;
     const abi::TilePlace place = tile.places[there ? t : 0];
     return {pass.params.weights + place.offset +
                 (Job::kLayered ? pass.params.layer * place.layerStride : 0),
@@ -134,12 +125,14 @@ template <class Pass, class Job> struct Product {
 
   GROK_DEVICE void load() {
     const uint8_t *operand = Job::operand(pass);
-    forEachTile([&](const ProductTile &tile) {
+    const uint32_t loader = pass.warp() - kProductWarps;
+    Job::template forEachTile<kRowBlocks>(pass, [&](const ProductTile &tile) {
       // Whole groups of 8 tokens: what a group has beyond them is in the arena.
       const uint32_t columns =
           (tile.tokens + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
       const uint8_t *from = operand + uint64_t(tile.begin) * kPanelBytes;
-      const RowTile mine = rowTile(tile, pass.lane());
+      const RowTile mine = rowTile(tile, loader * kLoadTiles + pass.lane(),
+                                   kWide && pass.lane() < kLoadTiles);
       uint32_t rows = kRowTiles - tile.rowTile;
       rows = rows < kTileHeightTiles ? rows : kTileHeightTiles;
 #pragma unroll 1
@@ -149,7 +142,8 @@ template <class Pass, class Job> struct Product {
         const uint8_t *x =
             from + uint64_t(panel) * Job::kOperandStride * kPanelBytes;
         if constexpr (kWide)
-          loadWide(mine, panel, steps * kFragmentBytes, rows, x, columns);
+          loadWide(loader, mine, panel, steps * kFragmentBytes, rows, x,
+                   columns);
         else
           loadNarrow(tile, panel, steps * kFragmentBytes, rows, x, columns);
         advance();
@@ -157,19 +151,27 @@ template <class Pass, class Job> struct Product {
     });
   }
 
-  GROK_DEVICE void loadWide(const RowTile &mine, uint32_t panel, uint32_t bytes,
-                            uint32_t rows, const uint8_t *x, uint32_t columns) {
+  /// Tiles of 8 rows that a loading warp brings, a lane each; the next lane
+  /// brings a plane of the tokens.
+  static constexpr uint32_t kLoadTiles = kTileHeightTiles / kLoadWarps;
+
+  /// The warps load their parts each by itself: bytes may arrive before the
+  /// first warp says how many, but not all do, and the phase waits for it.
+  GROK_DEVICE void loadWide(uint32_t loader, const RowTile &mine,
+                            uint32_t panel, uint32_t bytes, uint32_t rows,
+                            const uint8_t *x, uint32_t columns) {
     const uint32_t lane = pass.lane();
-    if (lane == 0)
+    if (loader == 0 && lane == 0)
       ptx::mbarrierExpect(full(stage),
                           rows * bytes + kPlanes * columns * kPanelBytes);
     ptx::warpSync();
     if (mine.there)
-      ptx::bulkCopy(weights(stage) + lane * 2 * kFragmentBytes,
+      ptx::bulkCopy(weights(stage) +
+                        (loader * kLoadTiles + lane) * 2 * kFragmentBytes,
                     mine.panel(panel), bytes, full(stage));
-    else if (lane >= 32 - kPlanes)
-      ptx::bulkCopy(tokens(stage) + (31 - lane) * kPlaneBytes,
-                    x + (31 - lane) * kOperandPlane, columns * kPanelBytes,
+    else if (lane == kLoadTiles && loader < kPlanes)
+      ptx::bulkCopy(tokens(stage) + loader * kPlaneBytes,
+                    x + loader * kOperandPlane, columns * kPanelBytes,
                     full(stage));
     ptx::warpSync();
   }
@@ -180,7 +182,7 @@ template <class Pass, class Job> struct Product {
     const uint32_t lane = pass.lane();
 #pragma unroll 1
     for (uint32_t i = 0; i < rows; ++i) {
-      const uint8_t *w = rowTile(tile, i).panel(panel);
+      const uint8_t *w = rowTile(tile, i, true).panel(panel);
       for (uint32_t at = lane * 16; at < bytes; at += 512)
         ptx::copyAsync16(weights(stage) + i * 2 * kFragmentBytes + at, w + at);
     }
@@ -191,14 +193,6 @@ template <class Pass, class Job> struct Product {
         ptx::copyAsync16(tokens(stage) + plane * kPlaneBytes + at,
                          x + plane * kOperandPlane + at);
     ptx::copyAsyncArrive(full(stage));
-  }
-
-  /// Shared memory is not written after the block has gone.
-  GROK_DEVICE void drain() {
-    for (uint32_t s = 0; s < kStages; ++s) {
-      await(empty(stage), parity ^ 1);
-      advance();
-    }
   }
 
   // --- The multiplying warps.
@@ -226,11 +220,11 @@ template <class Pass, class Job> struct Product {
     return f;
   }
 
-  GROK_DEVICE void release() {
+  /// Says that the warp has read stage s.
+  GROK_DEVICE void release(uint32_t s) {
     ptx::warpSync();
     if (pass.lane() == 0)
-      ptx::mbarrierArrive(empty(stage));
-    advance();
+      ptx::mbarrierArrive(empty(s));
   }
 
   /// A warp's part of a tile, [16 rows][8 tokens][4]. Warpgroups: 16 rows and
@@ -248,45 +242,55 @@ template <class Pass, class Job> struct Product {
     return kWide ? 0 : pass.warp() % 2 * (columns / 16);
   }
 
-  /// sums += W X of the panel in stage s, or of the first half of it.
+  /// sums += W X of the panel in stage s, or of the first half of it. Wide: the
+  /// products have begun, and are a group of their own.
   template <uint32_t kColumns, bool kWhole>
   GROK_DEVICE void accumulate(Sums &sums, uint32_t s) {
+    if constexpr (kWide)
+      accumulateWide<kColumns, kWhole>(sums, s);
+    else
+      accumulateNarrow<kColumns, kWhole>(sums, s);
+  }
+
+  template <uint32_t kColumns, bool kWhole>
+  GROK_DEVICE void accumulateWide(Sums &sums, uint32_t s) {
     constexpr uint32_t kParts = kWhole ? 4 : 2; // steps of 16
-    if constexpr (kWide) {
-      const Fragments w = fragments<kWhole>(s, warpTile());
-      const uint64_t x = ptx::wgmmaOperand(tokens(s));
-      ptx::wgmmaFence();
+    const Fragments w = fragments<kWhole>(s, warpTile());
+    const uint64_t x = ptx::wgmmaOperand(tokens(s));
+    ptx::wgmmaFence();
 #pragma unroll
-      for (uint32_t i = 0; i < kParts; ++i)
+    for (uint32_t i = 0; i < kParts; ++i)
 #pragma unroll
-        for (uint32_t plane = 0; plane < kPlanes; ++plane)
-          ptx::wgmma<Model::kBF16, kColumns>(
-              sums[0], w.operand(i), x + ((plane * kPlaneBytes + i * 32) >> 4));
-      ptx::wgmmaCommit();
-      ptx::wgmmaWait();
-    } else {
-      const uint32_t lane = pass.lane();
-      const Fragments w[2] = {fragments<kWhole>(s, warpTile()),
-                              fragments<kWhole>(s, warpTile() + 2)};
-      // The row that the lane's address is for, and whether it is one of the
-      // upper 8 values of a step: two groups of 8 tokens at a time.
-      const uint32_t token = warpGroup(kColumns) * 8 + lane / 16 * 8 + lane % 8,
-                     upper = lane / 8 % 2;
+      for (uint32_t plane = 0; plane < kPlanes; ++plane)
+        ptx::wgmma<Model::kBF16, kColumns>(
+            sums[0], w.operand(i), x + ((plane * kPlaneBytes + i * 32) >> 4));
+    ptx::wgmmaCommit();
+  }
+
+  template <uint32_t kColumns, bool kWhole>
+  GROK_DEVICE void accumulateNarrow(Sums &sums, uint32_t s) {
+    constexpr uint32_t kParts = kWhole ? 4 : 2; // steps of 16
+    const uint32_t lane = pass.lane();
+    const Fragments w[2] = {fragments<kWhole>(s, warpTile()),
+                            fragments<kWhole>(s, warpTile() + 2)};
+    // The row that the lane's address is for, and whether it is one of the
+    // upper 8 values of a step: two groups of 8 tokens at a time.
+    const uint32_t token = warpGroup(kColumns) * 8 + lane / 16 * 8 + lane % 8,
+                   upper = lane / 8 % 2;
 #pragma unroll
-      for (uint32_t i = 0; i < kParts; ++i) {
+    for (uint32_t i = 0; i < kParts; ++i) {
 #pragma unroll
-        for (uint32_t plane = 0; plane < kPlanes; ++plane) {
-          const uint32_t at = tokens(s) + plane * kPlaneBytes +
-                              token * kPanelBytes +
-                              ((i * 2 + upper) ^ (token % 8)) * 16;
+      for (uint32_t plane = 0; plane < kPlanes; ++plane) {
+        const uint32_t at = tokens(s) + plane * kPlaneBytes +
+                            token * kPanelBytes +
+                            ((i * 2 + upper) ^ (token % 8)) * 16;
 #pragma unroll
-          for (uint32_t j = 0; j < kColumns / 16; j += 2) {
-            const ptx::U4 x = ptx::loadMatrices(at + j * 8 * kPanelBytes);
+        for (uint32_t j = 0; j < kColumns / 16; j += 2) {
+          const ptx::U4 x = ptx::loadMatrices(at + j * 8 * kPanelBytes);
 #pragma unroll
-            for (uint32_t h = 0; h < 2; ++h) {
-              multiplyGroup(sums[h], j, w[h].operand(i), x.x, x.y);
-              multiplyGroup(sums[h], j + 1, w[h].operand(i), x.z, x.w);
-            }
+          for (uint32_t h = 0; h < 2; ++h) {
+            multiplyGroup(sums[h], j, w[h].operand(i), x.x, x.y);
+            multiplyGroup(sums[h], j + 1, w[h].operand(i), x.z, x.w);
           }
         }
       }
@@ -318,59 +322,94 @@ template <class Pass, class Job> struct Product {
         ptx::settled(sum);
   }
 
-  /// Multiplies all panels with the fewest columns, kColumns or a few steps
-  /// more, that hold `count` tokens. How many those are.
-  template <uint32_t kColumns>
-  GROK_DEVICE uint32_t multiplyPanels(Sums &sums, uint32_t count) {
-    if constexpr (kColumns < Plan::kTileTokens)
-      if (count > kColumns)
-        return multiplyPanels<kColumns + kColumnStep>(sums, count);
+  /// sums += W X of all panels.
+  template <uint32_t kColumns> GROK_DEVICE void multiplyPanels(Sums &sums) {
+    // Two panels a round, so that the weights of one are never in registers
+    // that products still read of the other.
 #pragma unroll 1
-    for (uint32_t panel = 0; panel < kSteps / 2; ++panel) {
-      await(full(stage), parity);
-      accumulate<kColumns, true>(sums, stage);
-      release();
+    for (uint32_t panel = 0; panel + 2 <= kSteps / 2; panel += 2) {
+      multiplyPanel<kColumns, true>(sums, panel > 0);
+      multiplyPanel<kColumns, true>(sums, true);
     }
-    if constexpr (kSteps % 2 != 0) {
-      await(full(stage), parity);
-      accumulate<kColumns, false>(sums, stage);
-      release();
+    if constexpr (kSteps / 2 % 2 != 0)
+      multiplyPanel<kColumns, true>(sums, kSteps / 2 > 1);
+    if constexpr (kSteps % 2 != 0)
+      multiplyPanel<kColumns, false>(sums, kSteps > 1);
+    if constexpr (kOverlaps<kColumns>) {
+      ptx::wgmmaWait<0>();
+      release(before());
     }
-    return kColumns;
   }
 
+  /// The stage before this one.
+  GROK_DEVICE uint32_t before() const {
+    return stage == 0 ? kStages - 1 : stage - 1;
+  }
+
+  /// Whether a panel's products are at work while the next one's weights are
+  /// loaded. Narrow tiles wait for memory anyway, and ptxas puts a wait behind
+  /// every product of a function in which more than four loops do this.
+  template <uint32_t kColumns>
+  static constexpr bool kOverlaps = kWide && kColumns > kMostTileTokens / 2;
+
+  /// Overlapping: the panel's products are still at work at the end; those of
+  /// the one before, if there is one (`follows`), are done then.
+  template <uint32_t kColumns, bool kWhole>
+  GROK_DEVICE void multiplyPanel(Sums &sums, bool follows) {
+    await(full(stage), parity);
+    accumulate<kColumns, kWhole>(sums, stage);
+    if constexpr (kOverlaps<kColumns>) {
+      ptx::wgmmaWait<1>();
+      if (follows)
+        release(before());
+    } else {
+      if constexpr (kWide)
+        ptx::wgmmaWait<0>();
+      release(stage);
+    }
+    advance();
+  }
+
+  /// With the fewest columns, kColumns or a few more, that hold the tile's
+  /// tokens.
+  template <uint32_t kColumns = kChunkTokens>
   GROK_DEVICE void multiply(const ProductTile &tile) {
+    if constexpr (kColumns < Plan::kTileTokens)
+      if (tile.tokens > kColumns)
+        return multiply<kColumns + kChunkTokens>(tile);
+    const typename Job::Place place =
+        Job::locate(pass, tile, [&](uint32_t number, uint32_t slot) {
+          return Chunk{0, kColumns, number}.token(slot);
+        });
     Sums sums;
     clear(sums);
-    const uint32_t columns = multiplyPanels<kColumnStep>(sums, tile.tokens),
-                   first = warpGroup(columns);
     settle(sums);
-    // What a job looks up for its outputs is looked up for several groups at a
-    // time, those without a token too: behind a branch or between the stores it
-    // would be waited for one by one.
-    constexpr uint32_t kTogether = kWide ? 8 : 2;
-#pragma unroll
-    for (uint32_t h = 0; h < kRowParts; ++h) {
-      const uint32_t row = (tile.rowTile + warpTile() + h * 2) * kTileRows;
-#pragma unroll
-      for (uint32_t j0 = 0; j0 < kGroups; j0 += kTogether) {
-        auto there = [&](uint32_t j) {
-          return (first + j) * 8 < tile.tokens && (kWide || j < columns / 16);
-        };
-        typename Job::Lookup lookup[kTogether];
-#pragma unroll
-        for (uint32_t j = 0; j < kTogether; ++j)
-          lookup[j] = Job::lookUp(pass, tile, row, (first + j0 + j) * 8);
-#pragma unroll
-        for (uint32_t j = 0; j < kTogether; ++j) {
-          const uint32_t at = 4 * (j0 + j);
-          const float c[4] = {sums[h][at], sums[h][at + 1], sums[h][at + 2],
-                              sums[h][at + 3]};
-          if (there(j0 + j))
-            Job::store(pass, tile, row, (first + j0 + j) * 8, c, lookup[j]);
-        }
-      }
+    multiplyPanels<kColumns>(sums);
+    settle(sums);
+#pragma unroll 1
+    for (uint32_t c = 0; c < kColumns / kChunkTokens; ++c) {
+      const Chunk here{chunks() + staged++ % 2 * kChunkBytes, kColumns, c};
+      const typename Job::Lookup found = Job::lookUp(pass, tile, place, c);
+      stageSums<kColumns>(here, sums);
+      ptx::barSync(kMultiplyBarrier, kProductWarps * 32);
+      Job::store(pass, tile, here, found);
     }
+  }
+
+  /// The warp's part of a chunk, to shared memory.
+  template <uint32_t kColumns>
+  GROK_DEVICE void stageSums(const Chunk &chunk, const Sums &sums) const {
+    constexpr uint32_t kOfChunk = kChunkTokens / 8 / kRowParts;
+#pragma unroll
+    for (uint32_t j = 0; j < kColumns / 8 / kRowParts; ++j)
+      if (j / kOfChunk == chunk.number)
+#pragma unroll
+        for (uint32_t h = 0; h < kRowParts; ++h)
+          chunk.stage(pass.lane(), warpTile() * kTileRows + h * 16,
+                      kWide ? j % kOfChunk * 8
+                            : (pass.warp() % 2 * kOfChunk + j % kOfChunk) * 8,
+                      {sums[h][4 * j], sums[h][4 * j + 1], sums[h][4 * j + 2],
+                       sums[h][4 * j + 3]});
   }
 
   /// Multiplies what the stages hold `steps` times; the sums are used, as far
@@ -381,6 +420,8 @@ template <class Pass, class Job> struct Product {
 #pragma unroll 1
     for (uint32_t step = 0; step < steps; ++step) {
       accumulate<Plan::kTileTokens, true>(sums, stage);
+      if constexpr (kWide)
+        ptx::wgmmaWait<0>();
       advance();
     }
     settle(sums);
@@ -399,52 +440,14 @@ template <class Pass, class Job> struct Product {
     if (pass.warp() >= kProductWarps) {
       if constexpr (kWide)
         ptx::releaseRegisters<kLoadRegisters>();
-      if (pass.warp() == kProductWarps) {
+      if (pass.warp() < kProductWarps + kLoadWarps)
         product.load();
-        product.drain();
-      }
     } else {
       if constexpr (kWide)
         ptx::claimRegisters<kMultiplyRegisters>();
-      product.forEachTile(
-          [&](const ProductTile &tile) { product.multiply(tile); });
+      Job::template forEachTile<kRowBlocks>(
+          pass, [&](const ProductTile &tile) { product.multiply(tile); });
     }
-  }
-};
-
-/// Tokens of a tile of a product over the prompt's tokens: the width with which
-/// the blocks, each of which takes its share of the tiles, load the fewest
-/// operand rows. Outputs don't depend on it.
-template <uint32_t kRowBlocks, class Pass>
-GROK_DEVICE uint32_t promptTileTokens(Pass &pass) {
-  uint32_t best = Pass::Plan::kTileTokens, least = ~0u;
-#pragma unroll
-  for (uint32_t width = Pass::Plan::kTileTokens; width >= 32; width /= 2) {
-    uint32_t tiles = (pass.params.tokens + width - 1) / width * kRowBlocks,
-             rows = (tiles + ptx::nctaid() - 1) / ptx::nctaid() *
-                    (kTileHeight + width);
-    if (rows < least) {
-      best = width;
-      least = rows;
-    }
-  }
-  return best;
-}
-
-/// Part of a job: the tokens of a pass in their order, `kFirstPlace` being the
-/// place of the matrix.
-template <class Pass, uint32_t kRows, uint32_t kFirstPlace> struct PromptTiles {
-  static constexpr uint32_t kRowBlocks =
-      (kRows + kTileHeight - 1) / kTileHeight;
-  GROK_DEVICE static uint32_t tokenTiles(Pass &pass) {
-    const uint32_t width = promptTileTokens<kRowBlocks>(pass);
-    return (pass.params.tokens + width - 1) / width;
-  }
-  GROK_DEVICE static ProductTile tile(Pass &pass, uint32_t i) {
-    const uint32_t width = promptTileTokens<kRowBlocks>(pass),
-                   left = pass.params.tokens - i * width;
-    return {pass.params.places + kFirstPlace, 0, i * width,
-            left < width ? left : width, 0};
   }
 };
 

@@ -10,6 +10,10 @@ namespace grok::ptx {
 template <uint32_t kCount> struct alignas(kCount * 4) Floats {
   float v[kCount];
 };
+/// The same of 32-bit words.
+template <uint32_t kCount> struct alignas(kCount * 4) Words {
+  uint32_t v[kCount];
+};
 /// kCount neighbouring values, aligned to their size.
 template <uint32_t kCount>
 GROK_DEVICE void loadFloats(const float *p, float (&v)[kCount]) {

@@ -14,9 +14,9 @@ GROK_DEVICE void wgmmaFence() {
 GROK_DEVICE void wgmmaCommit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits until all products that were committed are done.
-GROK_DEVICE void wgmmaWait() {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+/// Waits until at most kPending of the groups that were committed are at work.
+template <uint32_t kPending> GROK_DEVICE void wgmmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 /// By every warp of a warpgroup: its threads have kCount registers from here
 /// on, fewer or more than before. More are waited for.
@@ -27,8 +27,10 @@ template <uint32_t kCount> GROK_DEVICE void claimRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
-/// The value is one that a product has left: it is not read before.
+/// The value is one that a product has left and is not read before; or one that
+/// it will take, and is in its register before the fence.
 GROK_DEVICE void settled(float &v) { asm volatile("" : "+f"(v)::"memory"); }
+GROK_DEVICE void settled(uint32_t &v) { asm volatile("" : "+r"(v)::"memory"); }
 
 /// Rows of 64 values of 16 bits, eight by eight in 1024 bytes, a row's groups
 /// of 16 bytes in the order group ^ row % 8 (the 128-byte swizzle). `shared` is
