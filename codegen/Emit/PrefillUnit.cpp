@@ -104,6 +104,11 @@ std::vector<Kernel> kernelsOf(const ModelConfig &model, const PlanTables &plan,
   return kernels;
 }
 
+/// Products begin with what does not depend on the launch before.
+bool waitsItself(const Kernel &kernel) {
+  return std::string_view(kernel.call).starts_with("multiply<");
+}
+
 std::string nameOf(const Kernel &kernel) {
   return absl::StrCat("grok_prefill_", kernel.name);
 }
@@ -126,10 +131,11 @@ emitPrefillUnit(const ModelConfig &model, const PlanTables &plan, uint32_t sm) {
       modelPart.text(), "};\n\nstruct Plan {\n", planPart.text(),
       "};\n\nusing namespace grok::device;\n");
   for (const Kernel &kernel : kernelsOf(model, plan, sm))
-    absl::StrAppend(&text, "\nextern \"C\" [[clang::device_kernel]] void ",
-                    nameOf(kernel),
-                    "(const grok::abi::PrefillParams params) {\n  ",
-                    kernel.call, "(params);\n}\n");
+    absl::StrAppend(
+        &text, "\nextern \"C\" [[clang::device_kernel]] void ", nameOf(kernel),
+        "(const grok::abi::PrefillParams params) {\n  ",
+        waitsItself(kernel) ? "" : "awaitEarlierLaunch<Plan>();\n  ",
+        kernel.call, "(params);\n}\n");
   return text;
 }
 

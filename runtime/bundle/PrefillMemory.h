@@ -96,18 +96,16 @@ struct PrefillShape {
 };
 
 /// A tile's sums go out through shared memory, so many tokens at a time,
-/// float32. The rows of a token are 16 bytes longer than they need to be, so
-/// that tokens lie in different banks.
+/// float32.
 inline constexpr uint32_t kChunkTokens = 32;
-inline constexpr uint32_t kChunkTokenBytes = kTileHeight * 4 + 16;
-inline constexpr uint32_t kChunkBytes = kChunkTokens * kChunkTokenBytes;
+inline constexpr uint32_t kChunkBytes = kChunkTokens * kTileHeight * 4;
 
 /// Shared memory of a product's block: the stages, which begin at a multiple of
-/// 1024 bytes wherever the block's memory begins, their barriers, and two
-/// chunks of sums.
+/// 1024 bytes wherever the block's memory begins, barriers of up to twice as
+/// many, and two chunks of sums.
 inline constexpr uint32_t kStageAlign = 1024;
 constexpr uint64_t productSharedBytes(const PrefillShape &s) {
-  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16) +
+  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 32) +
          2 * kChunkBytes;
 }
 

@@ -141,6 +141,15 @@ absl::Status Prefill::loadPlaces() {
 absl::Status Prefill::launch(const Kernel &kernel, uint32_t blocks,
                              abi::PrefillParams &params) {
   void *arguments[] = {&params};
+  if (sm_ >= 90 && api_.launchKernelEx) {
+    LaunchAttribute overlaps{kLaunchOverlaps, 0, {1}};
+    const LaunchConfig config{{blocks, 1, 1}, {kernel.threads, 1, 1},
+                              kernel.shared,  nullptr,
+                              &overlaps,      1};
+    GROK_CUDA_RETURN_IF_ERROR(api_, launchKernelEx, &config, kernel.function,
+                              arguments, nullptr);
+    return absl::OkStatus();
+  }
   GROK_CUDA_RETURN_IF_ERROR(api_, launchKernel, kernel.function, blocks, 1, 1,
                             kernel.threads, 1, 1, kernel.shared, nullptr,
                             arguments, nullptr);

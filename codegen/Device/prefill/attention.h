@@ -69,9 +69,6 @@ template <class M, class P> struct FlashAttention {
   }
   /// Byte, within a block's keys or values, of position p and dimension d.
   GROK_DEVICE static uint32_t offset(uint32_t value, uint32_t p, uint32_t d) {
-    if constexpr (kWide)
-      return uint32_t(value ? operandOffset(kHeadDim, d, p)
-                            : operandOffset(kKvPositions, p, d));
     return kTransposed && value ? d * kValueRow + p * 2 : p * kRow + d * 2;
   }
 
@@ -82,7 +79,12 @@ template <class M, class P> struct FlashAttention {
       const uint8_t *from =
           kvBlockAddress(pass, pass.params.layer, row, b, value, kvHead);
       const uint32_t to = place(b % 2, value);
-      if constexpr (kCopies) {
+      if constexpr (kWide) {
+        if (value)
+          loadRows<true>(b, from, to);
+        else
+          loadRows<false>(b, from, to);
+      } else if constexpr (kCopies) {
         // 16 bytes: 8 dimensions of a position, or the other way round.
         constexpr uint32_t kCount = kKvPositions * kHeadDim / 8;
         const bool transposed = kTransposed && value;
@@ -112,6 +114,35 @@ template <class M, class P> struct FlashAttention {
       }
     }
     ptx::copyAsyncCommit();
+  }
+
+  /// Wide: a thread's copies of keys, 8 dimensions of a position, or of values,
+  /// 8 positions of a dimension. They are so many rows apart that their
+  /// addresses differ by the same in every thread.
+  template <bool kValues>
+  GROK_DEVICE void loadRows(uint32_t b, const uint8_t *from, uint32_t to) {
+    using Layout = KvLayout<Pass>;
+    constexpr uint32_t kWords = (kValues ? kKvPositions : kHeadDim) / 8,
+                       kRows = kValues ? kHeadDim : kKvPositions,
+                       kApart = kAttentionThreads / kWords;
+    static_assert(kApart % (kValues ? 16 : 8) == 0);
+    auto source = [](uint32_t r, uint32_t c) {
+      return kValues ? Layout::value(c, r) : Layout::key(r, c);
+    };
+    auto target = [](uint32_t r, uint32_t c) {
+      return uint32_t(operandOffset(kRows, r, c));
+    };
+    const uint32_t r = pass.tid / kWords, c = pass.tid % kWords * 8,
+                   first = b * kKvPositions + (kValues ? c : r),
+                   left = first < end ? end - first : 0;
+    from += source(r, c);
+    to += target(r, c);
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; i += kApart) {
+      const uint32_t bytes =
+          kValues ? (left < 8 ? left * 2 : 16) : (i < left ? 16 : 0);
+      ptx::copyAsync16(to + target(i, 0), from + source(i, 0), bytes);
+    }
   }
 
   /// Dimensions past the head, up to a whole step of 16, are zero.
@@ -198,7 +229,7 @@ template <class M, class P> struct FlashAttention {
   }
 
   /// Dot products of the query rows and the block's keys.
-  GROK_DEVICE void multiplyKeys(uint32_t b, const Query &query, Scores &score) {
+  GROK_DEVICE void multiplyKeys(uint32_t b, Query &query, Scores &score) {
     if constexpr (kWide) {
       settle(score);
       ptx::wgmmaFence();
@@ -211,6 +242,14 @@ template <class M, class P> struct FlashAttention {
               ptx::wgmmaOperand(place(b % 2, 0)) +
                   (operandOffset(kKvPositions, 0, s * 16) >> 4));
       finish(score);
+      // ptxas forgets that the next block needs the queries, too, unless they
+      // are changed here: by nothing.
+      const uint32_t zero = pass.params.tokens >> 31;
+#pragma unroll
+      for (auto &part : query)
+#pragma unroll
+        for (ptx::U4 &q : part)
+          q = ptx::copied(q, zero);
     } else {
       // Two groups of 8 positions, the lower and upper 8 dimensions of a step.
       const uint32_t lane = pass.lane(),
@@ -276,7 +315,7 @@ template <class M, class P> struct FlashAttention {
   /// Block b, which is in shared memory. `masked`: some row does not see all of
   /// it.
   GROK_DEVICE void attendBlock(uint32_t b, bool masked, const Rows &rows,
-                               const Query &query, State &state) {
+                               Query &query, State &state) {
     Scores score = {};
     multiplyKeys(b, query, score);
 #pragma unroll
@@ -300,8 +339,8 @@ template <class M, class P> struct FlashAttention {
         best[h] = __builtin_fmaxf(best[h], ptx::shuffleXor(best[h], m));
       factor[h] = Score<M>::factor(rows.temperature[h]);
       shift[h] = -(best[h] * factor[h]);
-      const float keep =
-          ptx::exp2Approx(ptx::fma(state.top[h], factor[h], shift[h]));
+      // One, to the bit, if the block has no larger score.
+      const float keep = ptx::exp2Approx((state.top[h] - best[h]) * factor[h]);
       state.top[h] = best[h];
       state.sum[h] *= keep;
 #pragma unroll
@@ -351,18 +390,16 @@ template <class M, class P> struct FlashAttention {
     load(0);
 #pragma unroll 1
     for (uint32_t b = 0; b < blocks; ++b) {
-      if (b + 1 < blocks) {
-        load(b + 1);
-        ptx::copyAsyncWait<1>();
-      } else {
-        ptx::copyAsyncWait<0>();
-      }
+      ptx::copyAsyncWait<0>();
+      // Nothing else is on its way: the fence would wait for it.
       if constexpr (kWide)
         ptx::fenceAsyncProxyShared();
-      ptx::barSync(0, kAttentionThreads);
+      ptx::barSync(0, kAttentionThreads); // and the other stage has been read
+      if (b + 1 < blocks)
+        load(b + 1);
       attendBlock(b, b >= whole, rows, query, state);
-      ptx::barSync(0, kAttentionThreads); // the stage has been read
     }
+    ptx::barSync(0, kAttentionThreads);
 
     typename Pass::Attn operand{
         pass.template region<uint8_t>(PrefillRegion::kAttn)};

@@ -10,31 +10,35 @@ namespace grok::device {
 template <class Pass, PrefillRegion kFrom, uint32_t kWidth> struct PlainJob {
   static constexpr uint32_t kK = kWidth;
   static constexpr bool kLayered = true;
-  struct Place {};
+  template <class Chunk> struct Place {};
   struct Lookup {};
 
   GROK_DEVICE static const uint8_t *operand(Pass &pass) {
     return pass.template region<uint8_t>(kFrom);
   }
-  template <class Token>
-  GROK_DEVICE static Place locate(Pass &, const ProductTile &, Token) {
+  template <class Chunk>
+  GROK_DEVICE static Place<Chunk> locate(Pass &, const ProductTile &,
+                                         const Chunk &) {
     return {};
   }
-  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, Place,
-                                   uint32_t) {
+  template <class Chunk>
+  GROK_DEVICE static Lookup lookUp(Pass &, const ProductTile &, Place<Chunk>,
+                                   const Chunk &) {
     return {};
   }
 };
 
-/// value(sum) of every sum, float32, [token][kRows]. A warp has a token, its
-/// lanes 4 rows each.
-template <uint32_t kRows, class Pass, class Chunk, class Value>
-GROK_DEVICE void storeSums(Pass &pass, const ProductTile &tile,
-                           const Chunk &chunk, float *out, Value value) {
-  const uint32_t own = pass.lane() * 4, row = tile.rowTile * kTileRows + own;
+/// value(sum) of every sum, float32, [token][kRows]. A thread has 4 rows of a
+/// token, and its neighbours the token's other rows.
+template <uint32_t kRows, class Chunk, class Value>
+GROK_DEVICE void storeSums(const ProductTile &tile, const Chunk &chunk,
+                           float *out, Value value) {
+  constexpr uint32_t kOfToken = Chunk::kRows / 4, // threads
+      kTogether = Chunk::kThreads / kOfToken;     // tokens
+  const uint32_t own = chunk.thread % kOfToken * 4, row = chunk.row + own;
 #pragma unroll
-  for (uint32_t i = 0; i < kChunkTokens / kProductWarps; ++i) {
-    const uint32_t slot = i * kProductWarps + pass.warp(),
+  for (uint32_t i = 0; i < kChunkTokens / kTogether; ++i) {
+    const uint32_t slot = i * kTogether + chunk.thread / kOfToken,
                    t = chunk.token(slot);
     if (t >= tile.tokens)
       continue;
@@ -65,7 +69,7 @@ struct OutputJob : PlainJob<Pass, kFrom, kWidth> {
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 const Chunk &chunk,
                                 typename OutputJob::Lookup) {
-    storeSums<kRows>(pass, tile, chunk, pass.template region<float>(kTo),
+    storeSums<kRows>(tile, chunk, pass.template region<float>(kTo),
                      [](float sum) { return sum; });
   }
 };
@@ -97,9 +101,9 @@ struct GateUp : PlainJob<Pass, kFrom, Pass::Model::kHidden> {
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 const Chunk &chunk, typename GateUp::Lookup) {
     constexpr uint32_t kCount = 8;
-    const uint32_t slot = pass.tid / Chunk::kPieces,
-                   own = pass.tid % Chunk::kPieces * 16, t = chunk.token(slot),
-                   first = (tile.rowTile * kTileRows + own) / 2;
+    const uint32_t slot = chunk.thread / Chunk::kPieces,
+                   own = chunk.thread % Chunk::kPieces * 16,
+                   t = chunk.token(slot), first = (chunk.row + own) / 2;
     if (t >= tile.tokens)
       return;
     float v[2 * kCount], act[kCount];
@@ -115,12 +119,12 @@ struct GateUp : PlainJob<Pass, kFrom, Pass::Model::kHidden> {
 };
 
 template <class Pass>
-struct GateUpJob : ExpertTiles<Pass, Pass::Plan::kPlaceGateUp>,
+struct GateUpJob : ExpertTiles<Pass, Pass::Plan::kPlaceGateUp, kGateUpCounter>,
                    GateUp<Pass, PrefillRegion::kSorted, typename Pass::Act,
                           Pass::Model::kExpertWidth, PrefillRegion::kAct> {};
 
 template <class Pass>
-struct DownJob : ExpertTiles<Pass, Pass::Plan::kPlaceDown>,
+struct DownJob : ExpertTiles<Pass, Pass::Plan::kPlaceDown, kDownCounter>,
                  OutputJob<Pass, PrefillRegion::kAct, Pass::Model::kExpertWidth,
                            PrefillRegion::kOutput> {};
 
@@ -147,16 +151,19 @@ struct HeadJob : PlainJob<Pass, PrefillRegion::kHead, Pass::Model::kHidden> {
   static constexpr uint32_t kRows = M::kVocab, kOperandStride = kPanelTokens;
   static constexpr bool kLayered = false;
 
-  template <uint32_t kRowBlocks, class Use>
-  GROK_DEVICE static void forEachTile(Pass &pass, Use use) {
-    for (uint32_t i = ptx::ctaid(); i < kRowBlocks; i += ptx::nctaid())
-      use(ProductTile{pass.params.places + Pass::Plan::kPlaceHead,
-                      i * kTileHeightTiles, 0, pass.params.headCount});
-  }
+  static constexpr bool kShared = false;
+  template <uint32_t kRowBlocks> struct Tiles {
+    static constexpr uint32_t count = kRowBlocks;
+    GROK_DEVICE explicit Tiles(Pass &) {}
+    GROK_DEVICE ProductTile at(Pass &pass, uint32_t i) const {
+      return {pass.params.places + Pass::Plan::kPlaceHead, i * kTileHeightTiles,
+              0, pass.params.headCount};
+    }
+  };
   template <class Chunk>
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 const Chunk &chunk, typename HeadJob::Lookup) {
-    storeSums<kRows>(pass, tile, chunk,
+    storeSums<kRows>(tile, chunk,
                      (float *)(pass.params.arena + Pass::Plan::kLogitsOffset),
                      [](float sum) {
                        return softCap(M::kOutputMultiplier * sum, M::kFinalCap);

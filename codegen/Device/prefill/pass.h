@@ -31,13 +31,34 @@ enum class PrefillRegion : uint32_t {
 
 inline constexpr uint32_t kNoPlace = ~0u; // of a token of a dropped expert
 
-/// {count, 0, 0, 0} or a tile of tokens of one expert.
+/// {count, counters} or a tile of tokens of one expert.
 struct GroupTile {
   uint32_t expert; // of the first entry: how many follow
   uint32_t begin;  // place of the first token
   uint32_t tokens;
   uint32_t reserved;
 };
+
+/// Tokens in whole groups of 8: what products load, and where an expert's end.
+GROK_DEVICE constexpr uint32_t wholeGroups(uint32_t tokens) {
+  return (tokens + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
+}
+
+/// Numbers of the next tiles of gate_up and of down, in what the first entry
+/// has no use for.
+inline constexpr uint32_t kGateUpCounter = 0, kDownCounter = 1;
+template <class Pass> GROK_DEVICE uint32_t *tileCounters(Pass &pass) {
+  return pass.template region<uint32_t>(PrefillRegion::kGroups) + 1;
+}
+
+/// A kernel's blocks may start before the launch whose results they read has
+/// ended.
+template <class P> GROK_DEVICE void awaitEarlierLaunch() {
+  if constexpr (P::kSm >= 90) {
+    ptx::letNextLaunchStart();
+    ptx::awaitLaunchBefore();
+  }
+}
 
 /// The sizes that the compiler planned with, from the constants of the
 /// translation unit.

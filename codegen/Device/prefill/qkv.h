@@ -25,10 +25,11 @@ template <class Pass> struct QkvJob : PromptTiles<Pass, Pass::Plan::kPlaceQkv> {
   static constexpr bool kWhole = kHeadDim % 16 == 0 && P::kPlanes == 1;
   static constexpr uint32_t kPairs = 8;
 
-  /// Where a token is. A warp needs 4 of each of a tile's 8 chunks: a lane has
-  /// one of them.
-  struct Place {
-    uint32_t row, position;
+  /// Where tokens are. Of each of a tile's 8 chunks, a warp needs so many
+  /// fours: a lane has one token of each.
+  template <class Chunk> struct Place {
+    static constexpr uint32_t kFours = 8 / Chunk::kPieces;
+    uint32_t row[kFours], position[kFours];
   };
   static_assert(P::kTileTokens / kChunkTokens <= 8);
   /// Where the thread's token of a chunk is, and the angles of its piece,
@@ -43,29 +44,48 @@ template <class Pass> struct QkvJob : PromptTiles<Pass, Pass::Plan::kPlaceQkv> {
   }
 
   /// The thread's slot of a chunk and the first row of its piece.
-  GROK_DEVICE static uint32_t slot(Pass &pass) { return pass.tid / kPairs; }
-  GROK_DEVICE static uint32_t piece(Pass &pass) {
-    return pass.tid % kPairs * 16;
+  template <class Chunk> GROK_DEVICE static uint32_t slot(const Chunk &chunk) {
+    return chunk.thread / Chunk::kPieces;
+  }
+  template <class Chunk> GROK_DEVICE static uint32_t piece(const Chunk &chunk) {
+    return chunk.thread % Chunk::kPieces * 16;
   }
 
-  template <class Token>
-  GROK_DEVICE static Place locate(Pass &pass, const ProductTile &tile,
-                                  Token token) {
-    const uint32_t t =
-        token(pass.lane() / 4, pass.warp() * 4 + pass.lane() % 4);
-    // Past the tile's end the first token: nothing is stored for it.
-    const abi::PrefillToken &found =
-        pass.token(tile.begin + (t < tile.tokens ? t : 0));
-    return {found.row, found.position};
+  template <class Chunk>
+  GROK_DEVICE static Place<Chunk> locate(Pass &pass, const ProductTile &tile,
+                                         Chunk chunk) {
+    Place<Chunk> place;
+    chunk.number = chunk.lane() / 4;
+#pragma unroll
+    for (uint32_t i = 0; i < Place<Chunk>::kFours; ++i) {
+      const uint32_t t = chunk.token(
+          (chunk.warp() * Place<Chunk>::kFours + i) * 4 + chunk.lane() % 4);
+      // Past the tile's end the first token: nothing is stored for it.
+      const abi::PrefillToken &found =
+          pass.token(tile.begin + (t < tile.tokens ? t : 0));
+      place.row[i] = found.row;
+      place.position[i] = found.position;
+    }
+    return place;
   }
 
-  GROK_DEVICE static Lookup lookUp(Pass &pass, const ProductTile &tile,
-                                   const Place &place, uint32_t number) {
-    const uint32_t holder = number * 4 + pass.lane() / kPairs;
-    Lookup found{ptx::shuffle(place.row, holder),
-                 ptx::shuffle(place.position, holder),
-                 {}};
-    const uint32_t row = tile.rowTile * kTileRows + piece(pass);
+  template <class Chunk>
+  GROK_DEVICE static Lookup lookUp(Pass &pass, const ProductTile &,
+                                   const Place<Chunk> &place,
+                                   const Chunk &chunk) {
+    Lookup found;
+#pragma unroll
+    for (uint32_t i = 0; i < Place<Chunk>::kFours; ++i) {
+      const uint32_t own = slot(chunk) % (Place<Chunk>::kFours * 4),
+                     holder = chunk.number % 8 * 4 + own % 4,
+                     row = ptx::shuffle(place.row[i], holder),
+                     position = ptx::shuffle(place.position[i], holder);
+      if (i == own / 4) {
+        found.row = row;
+        found.position = position;
+      }
+    }
+    const uint32_t row = chunk.row + piece(chunk);
     const float *angles = (const float *)(pass.params.arena + P::kRopeOffset) +
                           uint64_t(found.position) * kHeadDim;
 #pragma unroll
@@ -89,14 +109,13 @@ template <class Pass> struct QkvJob : PromptTiles<Pass, Pass::Plan::kPlaceQkv> {
   GROK_DEVICE static void store(Pass &pass, const ProductTile &tile,
                                 const Chunk &chunk, const Lookup &found) {
     if (kTensorAttention<Pass> &&
-        tile.rowTile * kTileRows >= kTurned * kHeadDim) // the whole block
+        chunk.row >= kTurned * kHeadDim) // the whole chunk
       return storeValues(pass, tile, chunk);
-    const uint32_t row = tile.rowTile * kTileRows + piece(pass),
-                   t = chunk.token(slot(pass));
+    const uint32_t row = chunk.row + piece(chunk), t = chunk.token(slot(chunk));
     if (t >= tile.tokens || row >= kRows)
       return;
     float v[16];
-    chunk.load(slot(pass), piece(pass), v);
+    chunk.load(slot(chunk), piece(chunk), v);
     if constexpr (kWhole)
       storePiece(pass, tile.begin + t, row, v, found);
     else
@@ -203,7 +222,7 @@ private:
   GROK_DEVICE static void storeValues(Pass &pass, const ProductTile &tile,
                                       const Chunk &chunk) {
     constexpr uint32_t kCount = 8;
-    const uint32_t firstSlot = pass.lane() % 4 * kCount,
+    const uint32_t firstSlot = chunk.lane() % 4 * kCount,
                    t = chunk.token(firstSlot);
     if (t >= tile.tokens)
       return;
@@ -214,8 +233,8 @@ private:
                           first.position % kCount == 0;
 #pragma unroll 1
     for (uint32_t half = 0; half < 2; ++half) {
-      const uint32_t r = pass.warp() * 16 + half * 8 + pass.lane() / 4,
-                     row = tile.rowTile * kTileRows + r;
+      const uint32_t r = chunk.warp() * 16 + half * 8 + chunk.lane() / 4,
+                     row = chunk.row + r;
       if (row >= kRows)
         continue;
       const uint32_t head = row / kHeadDim, d = row % kHeadDim;

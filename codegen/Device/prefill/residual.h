@@ -159,7 +159,12 @@ GROK_DEVICE void addOutput(const abi::PrefillParams &params) {
   constexpr bool kMoe = kNext != NextInput::kExperts,
                  kLast = kNext == NextInput::kNothing;
   Pass pass{params};
-  const uint32_t t = ptx::ctaid();
+  // The last tokens first: their outputs were stored last, and L2 may have
+  // them; and the next product begins with the first tokens.
+  const uint32_t t = ptx::nctaid() - 1 - ptx::ctaid();
+  if constexpr (!kMoe)
+    if (t == 0 && pass.tid < 2)
+      tileCounters(pass)[pass.tid] = 0;
   const float *outputs =
       pass.template region<const float>(PrefillRegion::kOutput);
   uint32_t place[M::kExpertsPerToken];

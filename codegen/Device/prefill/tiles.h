@@ -1,4 +1,5 @@
-// Which tiles of a product a block computes. Outputs don't depend on it.
+// The tiles of a product, in the order in which blocks take them. Outputs don't
+// depend on it.
 #pragma once
 
 #include "codegen/Device/prefill/pass.h"
@@ -33,38 +34,49 @@ GROK_DEVICE uint32_t promptTileTokens(Pass &pass) {
 
 /// Part of a job: the tokens of a pass in their order, `kFirstPlace` being the
 /// place of the matrix. Row blocks of one tile of tokens follow one another, so
-/// that blocks that run together share them.
+/// that blocks that run together share them; a block takes every nctaid-th
+/// tile, since all take as long.
 template <class Pass, uint32_t kFirstPlace> struct PromptTiles {
-  template <uint32_t kRowBlocks, class Use>
-  GROK_DEVICE static void forEachTile(Pass &pass, Use use) {
-    const uint32_t width = promptTileTokens<kRowBlocks>(pass),
-                   tokens = pass.params.tokens,
-                   count = (tokens + width - 1) / width * kRowBlocks;
-    for (uint32_t i = ptx::ctaid(); i < count; i += ptx::nctaid()) {
+  static constexpr bool kShared = false;
+
+  template <uint32_t kRowBlocks> struct Tiles {
+    uint32_t width, tokens, count;
+
+    GROK_DEVICE explicit Tiles(Pass &pass)
+        : width(promptTileTokens<kRowBlocks>(pass)), tokens(pass.params.tokens),
+          count((tokens + width - 1) / width * kRowBlocks) {}
+    GROK_DEVICE ProductTile at(Pass &pass, uint32_t i) const {
       const uint32_t begin = i / kRowBlocks * width, left = tokens - begin;
-      use(ProductTile{pass.params.places + kFirstPlace,
-                      i % kRowBlocks * kTileHeightTiles, begin,
-                      left < width ? left : width});
+      return {pass.params.places + kFirstPlace,
+              i % kRowBlocks * kTileHeightTiles, begin,
+              left < width ? left : width};
     }
-  }
+  };
 };
 
-/// Part of a job: the tiles of all experts that some token has chosen; their
-/// first places are `places`.
-template <class Pass, const auto &places> struct ExpertTiles {
+/// Part of a job: the tiles of all experts that some token has chosen, the
+/// widest first; their first places are `places`. Blocks take them as they get
+/// free, from counter kCounter.
+template <class Pass, const auto &places, uint32_t kCounter>
+struct ExpertTiles {
   static constexpr uint32_t kOperandStride = Pass::kSortedStride;
+  static constexpr bool kShared = true;
 
-  template <uint32_t kRowBlocks, class Use>
-  GROK_DEVICE static void forEachTile(Pass &pass, Use use) {
-    const GroupTile *groups =
-        pass.template region<const GroupTile>(PrefillRegion::kGroups);
-    const uint32_t count = groups[0].expert * kRowBlocks;
-    for (uint32_t i = ptx::ctaid(); i < count; i += ptx::nctaid()) {
+  template <uint32_t kRowBlocks> struct Tiles {
+    const GroupTile *groups;
+    uint32_t count;
+
+    GROK_DEVICE explicit Tiles(Pass &pass)
+        : groups(pass.template region<const GroupTile>(PrefillRegion::kGroups)),
+          count(groups[0].expert * kRowBlocks) {}
+    GROK_DEVICE ProductTile at(Pass &pass, uint32_t i) const {
       const GroupTile group = groups[1 + i / kRowBlocks];
-      use(ProductTile{pass.params.places + places[group.expert],
-                      i % kRowBlocks * kTileHeightTiles, group.begin,
-                      group.tokens});
+      return {pass.params.places + places[group.expert],
+              i % kRowBlocks * kTileHeightTiles, group.begin, group.tokens};
     }
+  };
+  GROK_DEVICE static uint32_t *counter(Pass &pass) {
+    return tileCounters(pass) + kCounter;
   }
 };
 

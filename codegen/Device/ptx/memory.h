@@ -31,6 +31,26 @@ GROK_DEVICE void storeFloats(float *p, const float (&v)[kCount]) {
   *(Floats<kCount> *)p = all;
 }
 
+/// 16 bytes that are not written meanwhile, and that no one near reads again;
+/// as they were without `asks`.
+GROK_DEVICE void loadOnce16If(bool asks, const void *p, U4 &v) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\n"
+               "@p ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, "
+               "[%4];\n}"
+               : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+               : "l"(p), "r"(uint32_t(asks)));
+}
+
+/// The value before.
+GROK_DEVICE uint32_t fetchAdd(uint32_t *p, uint32_t v) {
+  uint32_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(p), "r"(v)
+               : "memory");
+  return before;
+}
+
 /// A hand-over word must be one access: PTX treats a vector access as separate
 /// scalar ones, a 64-bit scalar is atomic.
 GROK_DEVICE uint64_t loadRelaxed(const uint64_t *p) {
