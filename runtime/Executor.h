@@ -94,6 +94,14 @@ class Executor {
 public:
   virtual ~Executor() = default;
   virtual absl::StatusOr<BatchResult> run(const BatchRequest &request) = 0;
+  /// From the next run on the decode kernel stays on the device and takes runs
+  /// without a launch, until one needs another kernel. Nobody else's kernels
+  /// run there meanwhile. Unimplemented on the CPU.
+  virtual absl::Status stayResident() {
+    return absl::UnimplementedError(
+        "found the CPU, expected a GPU: only there a launch stands in a "
+        "request's way");
+  }
   /// Runs decode steps for their times, over a KV cache of zeros: rows begin at
   /// position 0 again afterwards.
   virtual absl::StatusOr<BenchResult> bench(const BenchRequest &request) = 0;

@@ -9,7 +9,8 @@ import lit.formats
 import lit.util
 
 sanitized = config.grok_sanitize or config.grok_sanitize_threads
-config.name = "grok-threads" if config.grok_sanitize_threads else "grok-sanitized" if config.grok_sanitize else "grok"
+config.name = ("grok-threads" if config.grok_sanitize_threads else "grok-fuzz" if config.grok_fuzz
+               else "grok-sanitized" if config.grok_sanitize else "grok")
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "models", "seeds", "lit.cfg.py", "lit.site.cfg.py"]

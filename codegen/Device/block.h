@@ -78,6 +78,7 @@ template <class Model, class Plan> struct Routing {
 
 /// Small things that all threads of the block share.
 template <class Plan> struct Control {
+  abi::Turn turn;      // in progress
   uint32_t failed;     // not 0: a wait ran out (1 + phase + 256 * layer); every
                        // later wait returns at once
   uint32_t stop;       // the producer's signal to leave
@@ -98,6 +99,7 @@ template <class Plan> struct Control {
   // barrier, one for a batch only the first.
   float normFactor[Plan::kMaxBatch][kWarps];
   uint32_t slot;
+  uint32_t firstStep;  // of the turn, since the launch
   uint32_t experts;    // used so far in this step, summed over the layers
   uint32_t traceCount; // entries written
   abi::TracePoint tracePoint; // the last one's
@@ -134,6 +136,7 @@ template <class M, class P> struct Block {
   // Recomputed or read again wherever they are used: registers are scarcer than
   // either.
   GROK_DEVICE uint32_t step() const { return layers / (M::kLayers + 1); }
+  GROK_DEVICE uint32_t stepOfTurn() { return step() - control().firstStep; }
   GROK_DEVICE uint32_t layer() const { return layers % (M::kLayers + 1); }
   GROK_DEVICE uint32_t warp() const { return tid / 32; }
   GROK_DEVICE uint32_t lane() const { return tid % 32; }
@@ -141,7 +144,7 @@ template <class M, class P> struct Block {
   GROK_DEVICE uint32_t active() {
     return *(volatile uint32_t *)&control().active;
   }
-  /// Rows of the batch.
+  /// Rows of the batch, the same in every turn of a launch.
   GROK_DEVICE uint32_t rows() const {
     return P::kMaxBatch == 1 ? 1 : params.rows;
   }
@@ -234,7 +237,7 @@ GROK_DEVICE bool gaveUp(B &block, uint32_t &since, Phase phase) {
   return true;
 }
 
-/// At the end of the kernel, by one thread: the first block of the GPU to fail
+/// At the end of a turn, by one thread: the first block of the GPU to fail
 /// leaves its place in the status record.
 template <class B> GROK_DEVICE void reportFailure(B &block) {
   uint32_t failed = block.control().failed;
@@ -245,7 +248,7 @@ template <class B> GROK_DEVICE void reportFailure(B &block) {
     status->layer = failed >> 8;
     status->slot = block.slot();
     status->step =
-        block.step() - 1; // the loop has counted the step that failed
+        block.stepOfTurn() - 1; // the loop has counted the step that failed
   }
 }
 

@@ -1,6 +1,6 @@
 // The decode kernel: one cooperative launch, one block per SM, for a whole
-// request. 8 consumer warps compute, one producer warp streams the slot's
-// weights ahead of them.
+// request, or for many that come while it stays. 8 consumer warps compute, one
+// producer warp streams the slot's weights ahead of them.
 #pragma once
 
 #include "codegen/Device/attention.h"
@@ -8,6 +8,9 @@
 #include "codegen/Device/head.h"
 
 namespace grok::device {
+
+inline constexpr uint32_t kTurnWords = sizeof(abi::Turn) / 4; // a thread each
+static_assert(kTurnWords <= kConsumers);
 
 /// All threads of the block, in a pair of both.
 template <class B> GROK_DEVICE void syncAll() {
@@ -164,60 +167,66 @@ GROK_DEVICE void runPhase(B &block, Phase phase, Run run) {
   trace(block, phase, TracePoint::kEnd);
 }
 
+/// One half of a layer; `first`: of the step. After the last layer only what it
+/// adds to the residual stream is left: then false.
+template <class B>
+GROK_DEVICE bool computeHalf(B &block, RingReader<B> &ring, Half half,
+                             bool first) {
+  using M = typename B::Model;
+  const bool last =
+      half == Half::kAttention && !first && block.layer() + 1 == M::kLayers;
+  block.beginPhase();
+  FirstTiles<B, M::kHidden> ahead;
+  if (!last)
+    takeAhead(block, ring, half, ahead);
+  if (half == Half::kAttention && first) {
+    trace(block, Phase::kQkv, TracePoint::kBegin);
+    embed(block);
+    if constexpr (kWholeRow<B>)
+      stageNormed(block, block.vectors(0), 0);
+    trace(block, Phase::kQkv, TracePoint::kReady);
+  } else {
+    beginHalf(block, half);
+  }
+  if (last)
+    return false;
+  block.beginPhase();
+  if (half == Half::kAttention) {
+    qkvPhase(block, ring, ahead);
+    trace(block, Phase::kQkv, TracePoint::kEnd);
+    runPhase(block, Phase::kAttention, [&] { attentionPhase(block, ring); });
+    runPhase(block, Phase::kMerge, [&] { mergePhase(block); });
+    runPhase(block, Phase::kAttnOut, [&] { attnOutPhase(block, ring); });
+  } else {
+    if constexpr (!M::kHashRouting)
+      routeByRouter(block);
+    gateUpPhase(block, ring, ahead);
+    trace(block, Phase::kGateUp, TracePoint::kEnd);
+    runPhase(block, Phase::kDown, [&] { downPhase(block, ring); });
+  }
+  return true;
+}
+
 /// Everything a consumer thread does in one step, the head included. Returns
 /// its best candidate. The two halves of a layer share the code of their
 /// beginning: the whole loop fits the SM's instruction cache.
 template <class B>
 GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
                                   bool needHead) {
-  using M = typename B::Model;
   fetchRope(block);
   locateEmbedding(block);
   if (block.tid == 0) {
     block.control().headNeeded = needHead;
     block.control().experts = 0;
-    if constexpr (!M::kHashRouting)
+    if constexpr (!B::Model::kHashRouting)
       announce(block);
   }
-  if constexpr (M::kHashRouting)
+  if constexpr (B::Model::kHashRouting)
     routeByHash(block);
   Half half = Half::kAttention;
 #pragma unroll 1
-  for (bool first = true;; first = false) {
-    const bool last =
-        half == Half::kAttention && !first && block.layer() + 1 == M::kLayers;
-    block.beginPhase();
-    FirstTiles<B, M::kHidden> ahead;
-    if (!last)
-      takeAhead(block, ring, half, ahead);
-    if (first) {
-      trace(block, Phase::kQkv, TracePoint::kBegin);
-      embed(block);
-      if constexpr (kWholeRow<B>)
-        stageNormed(block, block.vectors(0), 0);
-      trace(block, Phase::kQkv, TracePoint::kReady);
-    } else {
-      beginHalf(block, half);
-    }
-    if (last)
-      break;
-    block.beginPhase();
-    if (half == Half::kAttention) {
-      qkvPhase(block, ring, ahead);
-      trace(block, Phase::kQkv, TracePoint::kEnd);
-      runPhase(block, Phase::kAttention, [&] { attentionPhase(block, ring); });
-      runPhase(block, Phase::kMerge, [&] { mergePhase(block); });
-      runPhase(block, Phase::kAttnOut, [&] { attnOutPhase(block, ring); });
-      half = Half::kExperts;
-    } else {
-      if constexpr (!M::kHashRouting)
-        routeByRouter(block);
-      gateUpPhase(block, ring, ahead);
-      trace(block, Phase::kGateUp, TracePoint::kEnd);
-      runPhase(block, Phase::kDown, [&] { downPhase(block, ring); });
-      half = Half::kAttention;
-    }
-  }
+  for (bool first = true; computeHalf(block, ring, half, first); first = false)
+    half = half == Half::kAttention ? Half::kExperts : Half::kAttention;
   fenceStep(block);
   if (!needHead)
     return {kNegativeInfinity, kNoToken};
@@ -230,8 +239,8 @@ GROK_DEVICE Candidate computeStep(B &block, RingReader<B> &ring,
 template <class B> GROK_DEVICE bool stepNeedsHead(B &block) {
   bool need = false;
   for (uint32_t b = 0; b < block.rows(); ++b)
-    need |=
-        block.rowActive(b) && block.position(b) + 1 >= block.params.known[b];
+    need |= block.rowActive(b) &&
+            block.position(b) + 1 >= block.control().turn.known[b];
   return need;
 }
 
@@ -242,20 +251,21 @@ template <class B> GROK_DEVICE void drawBenchTokens(B &block, uint32_t step) {
         sampling::benchToken(block.params.benchSeed, step, b, B::Model::kVocab);
 }
 
-/// Book-keeping at the start of a launch, by one thread.
+/// Book-keeping at the start of a turn, by one thread.
 template <class B> GROK_DEVICE void firstStep(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
+  const abi::Turn &turn = control.turn;
+  control.firstStep = block.step();
   control.active = 0;
-  control.traceCount = 0;
-  for (uint32_t b = 0; b < p.rows; ++b) {
-    control.active |=
-        p.start[b] < p.known[b]
-            ? 1u << b
-            : 0; // a row may have nothing to compute in this launch
-    control.position[b] = p.start[b];
-    control.length[b] = p.known[b];
-    control.token[b] = p.ids[b * p.idStride + p.start[b]];
+#pragma unroll 1
+  for (uint32_t b = 0; b < turn.rows; ++b) {
+    control.active |= turn.start[b] < turn.known[b]
+                          ? 1u << b
+                          : 0; // a row may have nothing to compute in this turn
+    control.position[b] = turn.start[b];
+    control.length[b] = turn.known[b];
+    control.token[b] = p.ids[b * p.idStride + turn.start[b]];
   }
   if (p.benchSteps)
     drawBenchTokens(block, 0);
@@ -277,20 +287,22 @@ template <class B> GROK_DEVICE void nextBenchStep(B &block) {
 template <class B> GROK_DEVICE void nextStep(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
+  const abi::Turn &turn = control.turn;
   if (p.steps && block.slot() == 0)
-    p.steps[block.step()] = {ptx::globaltimer(), control.experts, 0};
-  for (uint32_t b = 0; b < p.rows && !p.benchSteps; ++b) {
+    p.steps[block.stepOfTurn()] = {ptx::globaltimer(), control.experts, 0};
+  for (uint32_t b = 0; b < turn.rows && !p.benchSteps; ++b) {
     if (!block.rowActive(b))
       continue;
     uint32_t next = control.position[b] + 1;
-    bool more = next < p.known[b];
+    bool more = next < turn.known[b];
     if (more) {
       control.token[b] = p.ids[b * p.idStride + next];
-    } else if (control.length[b] < p.limit[b]) {
+    } else if (control.length[b] < turn.limit[b]) {
       if (block.slot() == 0)
-        p.ids[b * p.idStride + next] = control.token[b];
+        p.ids[b * p.idStride + next] = p.hostIds[b * p.idStride + next] =
+            control.token[b];
       control.length[b] = next + 1;
-      more = next + 1 < p.limit[b] && control.token[b] != p.eosId;
+      more = next + 1 < turn.limit[b] && control.token[b] != turn.eosId;
     }
     if (more)
       control.position[b] = next;
@@ -303,36 +315,90 @@ template <class B> GROK_DEVICE void nextStep(B &block) {
     control.active = 0;
 }
 
-/// The consumer warps: all steps of the launch.
-template <class B> GROK_DEVICE void consume(B &block) {
+/// The end of a turn, by one thread.
+template <class B> GROK_DEVICE void reportTurn(B &block) {
   const abi::DecodeParams &p = block.params;
   auto &control = block.control();
-  RingReader<B> ring;
-  if (block.tid == 0)
-    firstStep(block);
+  reportFailure(block);
+  if (block.slot() != 0)
+    return;
+#pragma unroll 1
+  for (uint32_t b = 0; b < control.turn.rows; ++b)
+    p.status->rowLength[b] = control.length[b];
+  ptx::storeReleaseSystem(&p.status->done, control.turn.number);
+}
+
+/// Takes the known ids of a turn out of the host's memory. By the first slot.
+template <class B> GROK_DEVICE void fetchIds(B &block) {
+  const abi::DecodeParams &p = block.params;
+  const abi::Turn &turn = block.control().turn;
+  const volatile int32_t *from = p.hostIds;
+#pragma unroll 1
+  for (uint32_t b = 0; b < turn.rows; ++b)
+#pragma unroll 1
+    for (uint32_t i = turn.start[b] + block.tid; i < turn.known[b];
+         i += kConsumers)
+      p.ids[b * p.idStride + i] = from[b * p.idStride + i];
+}
+
+/// Waits for the next turn of a kernel that stays. The first slot asks the
+/// host's memory and tells the others, so that one block asks across the bus;
+/// it cannot be a turn ahead of one that has not read its own. False: the block
+/// leaves, after a wait that ran out too.
+template <class B> GROK_DEVICE bool takeTurn(B &block) {
+  constexpr uint32_t kPollNanoseconds = 500;
+  const abi::DecodeParams &p = block.params;
+  auto &control = block.control();
+  if (!p.mailbox)
+    return false;
+  const bool first = block.slot() == 0, failed = control.failed;
+  const abi::Turn *from = first ? p.mailbox : p.forwarded;
+  const uint32_t number = control.turn.number + 1;
+  if (block.tid == 0 && !failed)
+    while (ptx::loadAcquireSystem(&from->number) != number)
+      ptx::sleep(kPollNanoseconds);
   block.sync();
-  for (; block.active(); ++block.layers) {
-    bool needHead = stepNeedsHead(block);
-    publishCandidates(block, computeStep(block, ring, needHead));
-    trace(block, Phase(kNumPhases), TracePoint::kBegin);
-    chooseTokens(block);
-    if (block.warp() == 0) // which writes what the producer may still read
-      awaitTaken(block, announcements(block, false));
+  uint32_t *turn = (uint32_t *)&control.turn;
+  if (block.tid < kTurnWords)
+    turn[block.tid] = failed ? 0 : ((const volatile uint32_t *)from)[block.tid];
+  block.sync();
+  if (first) {
+    fetchIds(block);
+    if (block.tid > 0 && block.tid < kTurnWords) // the number is first
+      ((uint32_t *)p.forwarded)[block.tid] = turn[block.tid];
+  }
+  block.sync();
+  if (first && block.tid == 0)
+    ptx::storeReleaseSystem(&p.forwarded->number, number);
+  return control.turn.rows > 0;
+}
+
+/// The consumer warps: all steps of every turn.
+template <class B> GROK_DEVICE void consume(B &block) {
+  auto &control = block.control();
+  RingReader<B> ring;
+  do {
     if (block.tid == 0)
-      nextStep(block);
+      firstStep(block);
     block.sync();
-    trace(block, Phase(kNumPhases), TracePoint::kEnd);
-  }
+    for (; block.active(); ++block.layers) {
+      bool needHead = stepNeedsHead(block);
+      publishCandidates(block, computeStep(block, ring, needHead));
+      trace(block, Phase(kNumPhases), TracePoint::kBegin);
+      chooseTokens(block);
+      if (block.warp() == 0) // which writes what the producer may still read
+        awaitTaken(block, announcements(block, false));
+      if (block.tid == 0)
+        nextStep(block);
+      block.sync();
+      trace(block, Phase(kNumPhases), TracePoint::kEnd);
+    }
+    if (block.tid == 0)
+      reportTurn(block);
+  } while (takeTurn(block));
   *(volatile uint32_t *)&control.stop = 1;
-  if (block.tid == 0)
-    reportFailure(block);
   if (B::Plan::kTrace && block.tid == 0)
-    p.traceCounts[block.slot()] = control.traceCount;
-  if (block.slot() == 0 && block.tid == 0) {
-    for (uint32_t b = 0; b < p.rows; ++b)
-      p.status->rowLength[b] = control.length[b];
-    ptx::storeReleaseSystem(&p.status->done, p.launchId);
-  }
+    block.params.traceCounts[block.slot()] = control.traceCount;
 }
 
 /// What the producer knows of a step: announced by the consumers.
@@ -453,12 +519,24 @@ GROK_DEVICE void decode(const abi::DecodeParams &params) {
   B block{.params = params, .tid = ptx::tid()};
   if (!claimSlot(block))
     return;
+  abi::Turn &turn = block.control().turn;
   for (uint32_t m = block.tid; m < Plan::kMatrices; m += kThreads)
     block.extent(m) = params.extents[uint64_t(m) * Plan::kSlots + block.slot()];
+  if (block.tid < abi::kMaxBatch) {
+    turn.start[block.tid] = params.start[block.tid];
+    turn.known[block.tid] = params.known[block.tid];
+    turn.limit[block.tid] = params.limit[block.tid];
+  }
   if (block.tid == 0) {
     RingBarriers<B>::of(block).init();
     block.control().failed = 0;
     block.control().stop = 0;
+    block.control().traceCount = 0;
+    turn.number = params.launchId;
+    turn.rows = params.rows;
+    turn.eosId = params.eosId;
+    turn.inverseTemperature = params.inverseTemperature;
+    turn.seed = params.seed;
   }
   syncAll<B>();
   if (block.warp() < kWarps)

@@ -104,18 +104,22 @@ GROK_DEVICE void fillCodes(const abi::FillParams &p, const abi::Extent &extent,
       if (blocks == 1 || i == block)
         scales[i] = row.there ? scale : 0;
     for (uint32_t step = block; step < steps; step += blocks) {
-      uint8_t *out = base +
-                     fragmentOffset(kCodes, tile, step, extent.tileCount, steps,
-                                    P::kBlockSteps) +
-                     lane * 8;
+      // Whole words: an assembler was seen to convert, not to copy, the low
+      // byte of a register that holds a float.
+      auto *out = (uint64_t *)(base + fragmentOffset(kCodes, tile, step,
+                                                     extent.tileCount, steps,
+                                                     P::kBlockSteps)) +
+                  lane;
+      uint64_t codes = 0;
 #pragma unroll
       for (uint32_t e = 0; e < 8; ++e) {
         uint32_t column = streamedInput(
             kCodes, m.k, step * kTileK + quantizedK(lane % 4 * 8 + e));
-        out[e] = row.there && column < m.k
-                     ? floatToCode(kCodes, row.element(column) * inverse)
-                     : 0;
+        if (row.there && column < m.k)
+          codes |= uint64_t(floatToCode(kCodes, row.element(column) * inverse))
+                   << 8 * e;
       }
+      *out = codes;
     }
   }
 }

@@ -80,11 +80,11 @@ GROK_DEVICE Candidate headPhase(B &block, RingReader<B> &ring) {
           block.template region<float>(
               Region::kLogits)[uint64_t(out.row) * M::kVocab + id] = logit;
         float score = logit;
-        if (block.params.inverseTemperature > 0) {
-          float noise = gumbel(sampling::noiseKey(block.params.seed,
-                                                  block.position(out.row) + 1),
-                               id);
-          score = ptx::fma(logit, block.params.inverseTemperature, noise);
+        const abi::Turn &turn = block.control().turn;
+        if (turn.inverseTemperature > 0) {
+          float noise = gumbel(
+              sampling::noiseKey(turn.seed, block.position(out.row) + 1), id);
+          score = ptx::fma(logit, turn.inverseTemperature, noise);
         }
         Candidate c{score, int32_t(id)};
         if (c.better(best))

@@ -76,7 +76,12 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   static constexpr uint32_t kTiles =
       kKept && RingReader<B>::kBytes >= 3 * Blocks::kMost * W::kFragment ? 2
                                                                          : 1;
-  using Operands = Steps<kBatch * kPlanes>;
+  /// A single row leaves columns: where the tiles leave the lower half of a
+  /// product, it takes the next step of the upper one's tile, with that step's
+  /// operand in the second column.
+  static constexpr uint32_t kAtOnce =
+      kOneRow<B> && kTiles == 1 && kBatch % 2 == 0 ? 2 : 1;
+  using Operands = Steps<kBatch / kAtOnce * kPlanes>;
   using Loaded = WeightSteps<B, kBatch>;
   /// Of a warp's steps in a chunk; a tile may consist of whole ones, where no
   /// scales come before it.
@@ -107,17 +112,20 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   /// batch is of no account.
   GROK_DEVICE Operands operands(uint32_t first) const {
     constexpr uint32_t kStride = Operand<B>::kStride;
-    uint32_t row = block.lane() / 4;
-    row = row < block.rows() ? row : 0;
+    uint32_t column = block.lane() / 4, row = 0;
+    if constexpr (kAtOnce == 2)
+      first += column % 2;
+    else
+      row = column < block.rows() ? column : 0;
     uint32_t address =
         block.sharedAddress(B::kShared.operand) +
         (row * kStride + block.lane() % 4 * 8 + step(first) * kTileK) * 2;
     Operands x;
 #pragma unroll
-    for (uint32_t i = 0; i < kBatch; ++i)
+    for (uint32_t i = 0; i < kBatch; i += kAtOnce)
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane)
-        x.step[i * kPlanes + plane] =
+        x.step[i / kAtOnce * kPlanes + plane] =
             load16(first + i, address + i * kWarps * kTileK * 2 +
                                   plane * Plan::kMaxBatch * kStride * 2);
     return x;
@@ -170,16 +178,18 @@ template <class B, uint32_t kWidth> struct WarpProduct {
   GROK_DEVICE void multiply(Sums &sums, const Operands &x,
                             const Loaded (&w)[kTiles],
                             const float (&scale)[kTiles]) const {
-    Sums chain[kChains] = {};
+    Sums chain[kChains / kAtOnce] = {};
 #pragma unroll
-    for (uint32_t i = 0; i < kBatch; ++i) {
+    for (uint32_t i = 0; i < kBatch; i += kAtOnce) {
       const ptx::U4 upper = W::operand(w[0].step[i]),
                     lower =
-                        kTiles > 1 ? W::operand(w[kTiles - 1].step[i]) : upper;
-      Sums &c = chain[i % kChains];
+                        kTiles * kAtOnce > 1
+                            ? W::operand(w[kTiles - 1].step[i + kAtOnce - 1])
+                            : upper;
+      Sums &c = chain[i / kAtOnce % (kChains / kAtOnce)];
 #pragma unroll
       for (uint32_t plane = 0; plane < kPlanes; ++plane) {
-        const ptx::U4 &b = x.step[i * kPlanes + plane];
+        const ptx::U4 &b = x.step[i / kAtOnce * kPlanes + plane];
         ptx::mma<B::Model::kBF16>(c, {upper.x, lower.x, upper.y, lower.y}, b.x,
                                   b.y);
         ptx::mma<B::Model::kBF16>(c, {upper.z, lower.z, upper.w, lower.w}, b.z,
@@ -188,7 +198,11 @@ template <class B, uint32_t kWidth> struct WarpProduct {
     }
 #pragma unroll
     for (uint32_t e = 0; e < 4; ++e) {
-      float sum = (chain[0][e] + chain[1][e]) + (chain[2][e] + chain[3][e]);
+      float sum;
+      if constexpr (kAtOnce == 2) // the second step's: lower half, column 1
+        sum = (chain[0][0] + chain[0][3]) + (chain[1][0] + chain[1][3]);
+      else
+        sum = (chain[0][e] + chain[1][e]) + (chain[2][e] + chain[3][e]);
       if constexpr (W::kScaled)
         sums[e] = ptx::fma(scale[e / 2 % kTiles], sum, sums[e]);
       else

@@ -192,9 +192,9 @@ GROK_DEVICE void stageWords(B &block, uint32_t first, Phase phase,
   constexpr uint32_t kParts = P::count(Blocks::kMost),
                      kInFlight = kOneRow<B> ? 4 : 8,
                      kAtOnce = kParts < kInFlight ? kParts : kInFlight;
-  // Every thread takes part in every round.
-  constexpr bool kFull = P::full(Blocks::kMost) && P::full(Blocks::kSteps) &&
-                         kParts % kAtOnce == 0;
+  // Every thread takes part in every round of every K block.
+  constexpr bool kFull = Blocks::kSteps % Blocks::kMost == 0 &&
+                         P::full(Blocks::kMost) && kParts % kAtOnce == 0;
   Operand<B> operand = Operand<B>::of(block);
   const uint32_t steps = Blocks::steps(first);
   constexpr bool kOwn = kPairStages<B, kWidth>;

@@ -79,9 +79,9 @@ template <class B> struct RingReader {
 
   /// Shared address of the byte `offset` bytes ahead, which has been awaited.
   GROK_DEVICE uint32_t address(B &block, uint32_t offset) const {
-    uint32_t at = place + offset;
+    const uint32_t at = place + offset, wrapped = at - kBytes;
     return block.sharedAddress(B::kShared.ring) +
-           (at >= kBytes ? at - kBytes : at);
+           (wrapped < at ? wrapped : at); // below 0 is above everything
   }
 
   /// Moves on by `bytes`, which have been awaited and read by every lane.

@@ -23,7 +23,11 @@ template <class B> struct Weights {
     uint32_t word[kLaneBytes / 4];
   };
 
-  /// {b0, b1} of the first k16 step, then of the second.
+  /// What a code of 1 becomes as an operand.
+  static constexpr float kUnit =
+      kCodes == Quantization::kInt8 ? ptx::kInt8Unit<B::Model::kBF16> : 1.0f;
+
+  /// {b0, b1} of the first k16 step, then of the second, in units of kUnit.
   static GROK_DEVICE ptx::U4 operand(const Step &step) {
     if constexpr (kScaled) {
       ptx::U4 wide;
@@ -43,7 +47,7 @@ template <class B> struct Weights {
 
 private:
   /// Four codes, of elements k, k + 8, k + 1, k + 9: the pair of k, and the one
-  /// of k + 8. Exact.
+  /// of k + 8, in units of kUnit. Exact.
   static GROK_DEVICE void widen(uint32_t codes, uint32_t &first,
                                 uint32_t &second) {
     constexpr bool kBF16 = B::Model::kBF16;
@@ -81,11 +85,13 @@ template <class B> struct GroupScales {
     }
   }
 
-  /// The one of tile `tile`, which is the same in the whole warp.
+  /// What the sums of tile `tile`, which is the same in the whole warp, are to
+  /// be multiplied with.
   GROK_DEVICE float of(B &block, uint32_t tile) const {
     uint32_t pair = ptx::shuffle(held, (block.lane() & ~3u) | (tile & 3));
     return __builtin_bit_cast(float,
-                              tile < 4 ? pair << 16 : pair & 0xffff0000u);
+                              tile < 4 ? pair << 16 : pair & 0xffff0000u) *
+           (1 / W::kUnit);
   }
 
 private:

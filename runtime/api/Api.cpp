@@ -91,6 +91,10 @@ grok_status load(const char *path, const grok_load_options &options,
                          {options.max_seq, options.kv_bytes});
   if (!executor.ok())
     return fail(executor.status());
+  if (options.resident)
+    if (absl::Status s = (*executor)->stayResident(); !s.ok())
+      return fail(
+          absl::Status(s.code(), absl::StrCat("resident: ", s.message())));
   constexpr uint32_t kDefaultQueue = 64;
   auto service = std::make_unique<grok::service::Service>(
       **executor, (*bundle)->model(),

@@ -139,7 +139,7 @@ struct SharedLayout {
 /// Whether the block keeps the residual stream in shared memory; a larger one
 /// lives in the arena, in L2.
 constexpr bool residualInShared(const DecodeShape &s) {
-  return uint64_t(s.hidden) * s.residualRows() * 4 <= 65536;
+  return uint64_t(s.hidden) * s.residualRows() * 4 <= 32768;
 }
 
 /// Whether the blocks of two slots can share a batch: sm_90's clusters are

@@ -77,14 +77,6 @@ std::string parentOf(const std::string &path) {
   return slash ? path.substr(0, slash) : "/";
 }
 
-/// Removes a directory of plain files.
-void removeFlatDirectory(const std::string &path) {
-  if (auto names = listDirectory(path); names.ok())
-    for (const std::string &name : *names)
-      ::unlink(absl::StrCat(path, "/", name).c_str());
-  ::rmdir(path.c_str());
-}
-
 } // namespace
 
 absl::Status fileError(int error, const std::string &what) {
@@ -308,7 +300,7 @@ absl::Status FileWriter::close() {
 
 StagedDirectory::~StagedDirectory() {
   if (!path().empty())
-    removeFlatDirectory(path());
+    removeTemporary(path().c_str());
 }
 
 absl::Status StagedDirectory::create(const std::string &path) {

@@ -11,7 +11,29 @@
 
 namespace grok::json {
 
+/// Leaves a tree empty. nlohmann's destructor takes memory to take a tree
+/// apart, and ends the process where there is none; of an empty one it takes
+/// none.
+template <typename Json> void takeApart(Json &tree) {
+  if (!tree.is_structured())
+    return;
+  for (Json &child : tree) // as deep as Limits allow
+    takeApart(child);
+  tree.clear();
+}
+
+/// Makes an object without members of `out`: a null that is given a member is
+/// left broken where memory is short.
+inline nlohmann::json &startObject(nlohmann::json &out) {
+  return out = nlohmann::json::object();
+}
+
 struct Document {
+  Document() = default;
+  Document(Document &&) = default;
+  Document &operator=(Document &&) = default;
+  ~Document() { takeApart(root); }
+
   nlohmann::json root;
   std::string file;
   /// Line (from 1) of each object member's key, by JSON pointer

@@ -27,9 +27,10 @@ struct StatusRecord {
   uint32_t slot;
   uint32_t layer;
   uint32_t step;
-  uint32_t done;                 // launchId when the kernel has finished
-  uint32_t rowLength[kMaxBatch]; // known ids of each row after the run (prompt
-                                 // and generated)
+  uint32_t done; // launchId when the kernel has done its launch's rows; then
+                 // the number of each turn that it has done
+  uint32_t rowLength[kMaxBatch]; // known ids of each row after that (prompt and
+                                 // generated)
 };
 
 /// What the kernel notes of one step.
@@ -60,7 +61,21 @@ struct TraceEntry {
 /// comes again.
 inline constexpr uint32_t kPackedEpochBits = 24;
 
+/// What a kernel that stays computes after its launch's rows. Fields that
+/// DecodeParams has too mean the same.
+struct Turn {
+  uint32_t number; // launchId + 1, + 2, ...; written last
+  uint32_t rows;   // 0: the kernel leaves
+  uint32_t start[kMaxBatch];
+  uint32_t known[kMaxBatch];
+  uint32_t limit[kMaxBatch];
+  int32_t eosId;
+  float inverseTemperature;
+  uint64_t seed;
+};
+
 /// Decode parameters of one launch: rows advance together, one position a step.
+/// Fields are added at the end only: kernels of older bundles find theirs.
 struct DecodeParams {
   const uint8_t *weights;
   uint8_t *arena;
@@ -90,7 +105,7 @@ struct DecodeParams {
                         // the arena's "logits"
   uint32_t epochBase;   // epochs of this launch are > epochBase; a launch uses
                         // steps * (layers + 1) of them
-  uint32_t launchId;    // > 0, differs from the previous launch's
+  uint32_t launchId;    // > 0, above the previous launch's and its turns'
   uint32_t watchdogMicroseconds; // (of 1024 ns) a longer wait ends the kernel
                                  // with kWatchdog
   uint32_t inFlightChunks; // the plan's pacing of the stream: at most so many
@@ -100,12 +115,20 @@ struct DecodeParams {
   // rows' ids come from sampling::benchToken. 0: a request.
   uint32_t benchSteps;
   uint64_t benchSeed;
-  StepRecord *steps; // [steps of the launch]; null: they are not noted
+  StepRecord
+      *steps; // [steps of the launch, or a turn]; null: they are not noted
   // Traced kernels only: each slot's entries, and how many it has at most;
   // traceCounts[slot] is set at the end.
   TraceEntry *trace; // [slots][traceEntries]
   uint32_t traceEntries;
   uint32_t *traceCounts; // [slots]
+  // Since bundle format 5.
+  int32_t *hostIds;    // mapped host memory, like ids: generated ones go there
+                       // too, and known ones of turns come from there
+  const Turn *mailbox; // mapped host memory: the next turn, for which the
+                       // kernel stays; null: it leaves when its rows are done
+  Turn *forwarded; // device memory: the same for all slots but the first, which
+                   // writes it
 };
 
 /// Parameters of grok_stream, which measures the streaming ceiling: every block

@@ -22,19 +22,20 @@ Words<WeightsRecipe::Kind> weightsWords() {
           {"synthetic", WeightsRecipe::Kind::kSynthetic}};
 }
 
-Json optionsToJson(const CompileOptions &o) {
-  return {{"dtype", std::string(wordFor(o.dtype))},
-          {"quantization", std::string(wordFor(o.quantization))},
-          {"activations", std::string(wordFor(o.activations))},
-          {"sm_policy", std::string(wordFor(o.smPolicy))},
-          {"bank_policy", std::string(wordFor(o.bankPolicy))},
-          {"max_batch", o.maxBatch},
-          {"max_seq", o.maxSeq},
-          {"max_prefill", o.maxPrefill},
-          {"keep_unreachable", o.keepUnreachable},
-          {"pruning_ratio", o.pruningRatio},
-          {"histogram", o.histogram},
-          {"trace", o.trace}};
+void writeOptions(const CompileOptions &o, Json &out) {
+  json::startObject(out);
+  out["dtype"] = std::string(wordFor(o.dtype));
+  out["quantization"] = std::string(wordFor(o.quantization));
+  out["activations"] = std::string(wordFor(o.activations));
+  out["sm_policy"] = std::string(wordFor(o.smPolicy));
+  out["bank_policy"] = std::string(wordFor(o.bankPolicy));
+  out["max_batch"] = o.maxBatch;
+  out["max_seq"] = o.maxSeq;
+  out["max_prefill"] = o.maxPrefill;
+  out["keep_unreachable"] = o.keepUnreachable;
+  out["pruning_ratio"] = o.pruningRatio;
+  out["histogram"] = o.histogram;
+  out["trace"] = o.trace;
 }
 
 absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
@@ -75,10 +76,12 @@ absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
   return o;
 }
 
-/// The object that a canonical text holds; an empty text is an empty object.
-absl::StatusOr<Json> embedded(const std::string &text, const char *what) {
+/// Puts the object that a canonical text holds; an empty text is an empty
+/// object.
+absl::Status embed(const std::string &text, const char *what, Json &out) {
+  json::startObject(out);
   if (text.empty())
-    return Json::object();
+    return absl::OkStatus();
   absl::StatusOr<json::Document> document = json::parse(text, what);
   if (!document.ok())
     return document.status();
@@ -86,7 +89,8 @@ absl::StatusOr<Json> embedded(const std::string &text, const char *what) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": found ", json::describe(document->root),
                      ", expected a JSON object"));
-  return std::move(document->root);
+  out = std::move(document->root);
+  return absl::OkStatus();
 }
 
 std::string canonical(const Json &value) { return value.dump(2) + "\n"; }
@@ -218,8 +222,11 @@ bool isFileName(std::string_view name) {
 
 std::string writeModelJson(const ModelConfig &model,
                            const CompileOptions &options) {
-  return canonical({{"config", modelConfigToJson(model)},
-                    {"options", optionsToJson(options)}});
+  json::Document out;
+  json::startObject(out.root);
+  writeModelConfig(model, out.root["config"]);
+  writeOptions(options, out.root["options"]);
+  return canonical(out.root);
 }
 
 absl::StatusOr<std::pair<ModelConfig, CompileOptions>>
@@ -244,36 +251,41 @@ readModelJson(std::string_view text, std::string_view file,
 }
 
 absl::StatusOr<std::string> writeManifest(const Manifest &m) {
-  absl::StatusOr<Json> target = embedded(m.target.json, "target description");
-  if (!target.ok())
-    return target.status();
-  absl::StatusOr<Json> prediction = embedded(m.predictionJson, "prediction");
-  if (!prediction.ok())
-    return prediction.status();
-  Json weights = {{"kind", ""}};
+  json::Document out;
+  Json &root = json::startObject(out.root);
+  root["format"] = std::string(kFormat);
+  root["format_version"] = m.formatVersion;
+  root["compiler_version"] = m.compilerVersion;
+  Json &target = json::startObject(root["target"]);
+  target["name"] = m.target.name;
+  if (absl::Status status =
+          embed(m.target.json, "target description", target["description"]);
+      !status.ok())
+    return status;
+  root["sm"] = m.sm;
+  root["ptx_version"] = m.ptxVersion;
+  root["minimum_driver"] = m.minimumDriver;
+  Json &policies = json::startObject(root["policies"]);
+  policies["sm"] = std::string(wordFor(m.smPolicy));
+  policies["bank"] = std::string(wordFor(m.bankPolicy));
+  Json &weights = json::startObject(root["weights"]);
   for (auto [word, kind] : weightsWords())
     if (kind == m.weights.kind)
       weights["kind"] = std::string(word);
   if (m.weights.kind == WeightsRecipe::Kind::kSynthetic)
     weights["seed"] = m.weights.seed;
-  Json files = Json::object();
-  for (const auto &[name, record] : m.files)
-    files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
-  return sealManifest(canonical(
-      {{"format", std::string(kFormat)},
-       {"format_version", m.formatVersion},
-       {"compiler_version", m.compilerVersion},
-       {"target", {{"name", m.target.name}, {"description", *target}}},
-       {"sm", m.sm},
-       {"ptx_version", m.ptxVersion},
-       {"minimum_driver", m.minimumDriver},
-       {"policies",
-        {{"sm", std::string(wordFor(m.smPolicy))},
-         {"bank", std::string(wordFor(m.bankPolicy))}}},
-       {"weights", weights},
-       {"prediction", *prediction},
-       {"files", files},
-       {"seal", std::string(kHashDigits, '0')}}));
+  if (absl::Status status =
+          embed(m.predictionJson, "prediction", root["prediction"]);
+      !status.ok())
+    return status;
+  Json &files = json::startObject(root["files"]);
+  for (const auto &[name, record] : m.files) {
+    Json &file = json::startObject(files[name]);
+    file["bytes"] = record.bytes;
+    file["sha256"] = record.sha256;
+  }
+  root["seal"] = std::string(kHashDigits, '0');
+  return sealManifest(canonical(root));
 }
 
 absl::StatusOr<Manifest> readManifest(std::string_view text,

@@ -184,48 +184,48 @@ absl::Status ModelConfig::validate() const {
   return checkIds(*this);
 }
 
-nlohmann::json modelConfigToJson(const ModelConfig &c) {
-  nlohmann::json j = {
-      {"vocab_size", c.vocabSize},
-      {"hidden_size", c.hiddenSize},
-      {"num_layers", c.numLayers},
-      {"num_heads", c.numHeads},
-      {"num_kv_heads", c.numKvHeads},
-      {"head_dim", c.headDim},
-      {"num_experts", c.numExperts},
-      {"experts_per_token", c.expertsPerToken},
-      {"expert_width", c.expertWidth},
-      {"dense_width", c.denseWidth},
-      {"max_positions", c.maxPositions},
-      {"embedding_multiplier", c.embeddingMultiplier},
-      {"output_multiplier", c.outputMultiplier},
-      {"attention_scale", c.attentionScale},
-      {"attention_cap", c.attentionCap},
-      {"router_cap", c.routerCap},
-      {"final_cap", c.finalCap},
-      {"rope_theta", c.ropeTheta},
-      {"norm_eps", c.normEps},
-      {"attention_temperature_length", c.attentionTemperatureLength},
-      {"gelu", std::string(wordFor(c.gelu))},
-      {"tied_head", c.tiedHead},
-      {"checkpoint_dtype", std::string(wordFor(c.checkpointDType))},
-      {"bos_id", c.bosId},
-      {"eos_id", c.eosId},
-      {"pad_id", c.padId},
-      {"hash_routing", nullptr},
-  };
-  if (c.hash)
-    j["hash_routing"] = {
-        {"num_groups", c.hash->numGroups},
-        {"experts_per_group", c.hash->expertsPerGroup},
-        {"token_multiplier", c.hash->tokenMultiplier},
-        {"position_multiplier", c.hash->positionMultiplier},
-        {"hash_bits", c.hash->hashBits},
-        {"index_shift", c.hash->indexShift},
-        {"index_mask", c.hash->indexMask},
-        {"position_offset_mask", c.hash->positionOffsetMask},
-    };
-  return j;
+/// Member by member: what a braced list makes on its way takes memory to go
+/// away (takeApart).
+void writeModelConfig(const ModelConfig &c, nlohmann::json &out) {
+  json::startObject(out);
+  out["vocab_size"] = c.vocabSize;
+  out["hidden_size"] = c.hiddenSize;
+  out["num_layers"] = c.numLayers;
+  out["num_heads"] = c.numHeads;
+  out["num_kv_heads"] = c.numKvHeads;
+  out["head_dim"] = c.headDim;
+  out["num_experts"] = c.numExperts;
+  out["experts_per_token"] = c.expertsPerToken;
+  out["expert_width"] = c.expertWidth;
+  out["dense_width"] = c.denseWidth;
+  out["max_positions"] = c.maxPositions;
+  out["embedding_multiplier"] = c.embeddingMultiplier;
+  out["output_multiplier"] = c.outputMultiplier;
+  out["attention_scale"] = c.attentionScale;
+  out["attention_cap"] = c.attentionCap;
+  out["router_cap"] = c.routerCap;
+  out["final_cap"] = c.finalCap;
+  out["rope_theta"] = c.ropeTheta;
+  out["norm_eps"] = c.normEps;
+  out["attention_temperature_length"] = c.attentionTemperatureLength;
+  out["gelu"] = std::string(wordFor(c.gelu));
+  out["tied_head"] = c.tiedHead;
+  out["checkpoint_dtype"] = std::string(wordFor(c.checkpointDType));
+  out["bos_id"] = c.bosId;
+  out["eos_id"] = c.eosId;
+  out["pad_id"] = c.padId;
+  out["hash_routing"] = nullptr;
+  if (!c.hash)
+    return;
+  nlohmann::json &hash = json::startObject(out["hash_routing"]);
+  hash["num_groups"] = c.hash->numGroups;
+  hash["experts_per_group"] = c.hash->expertsPerGroup;
+  hash["token_multiplier"] = c.hash->tokenMultiplier;
+  hash["position_multiplier"] = c.hash->positionMultiplier;
+  hash["hash_bits"] = c.hash->hashBits;
+  hash["index_shift"] = c.hash->indexShift;
+  hash["index_mask"] = c.hash->indexMask;
+  hash["position_offset_mask"] = c.hash->positionOffsetMask;
 }
 
 absl::StatusOr<ModelConfig> modelConfigFromJson(const json::Document &document,
@@ -274,7 +274,9 @@ absl::StatusOr<ModelConfig> modelConfigFromJson(const json::Document &document,
 }
 
 std::string ModelConfig::toJson() const {
-  return modelConfigToJson(*this).dump(2) + "\n";
+  json::Document out;
+  writeModelConfig(*this, out.root);
+  return out.root.dump(2) + "\n";
 }
 
 absl::StatusOr<ModelConfig> ModelConfig::fromJson(std::string_view text,

@@ -6,7 +6,7 @@
 
 namespace grok {
 
-nlohmann::json modelConfigToJson(const ModelConfig &config);
+void writeModelConfig(const ModelConfig &config, nlohmann::json &out);
 /// Reads the object at `pointer`; errors name the document's lines.
 absl::StatusOr<ModelConfig> modelConfigFromJson(const json::Document &document,
                                                 const std::string &pointer);

@@ -109,6 +109,11 @@ constexpr uint64_t productSharedBytes(const PrefillShape &s) {
          2 * kChunkBytes;
 }
 
+/// What products of a bundle before version 5 use, whose sums stay in registers.
+constexpr uint64_t leastProductSharedBytes(const PrefillShape &s) {
+  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16);
+}
+
 /// Keys and values of a block of positions, of two blocks by turns. A row is
 /// 16 bytes longer than its elements so that 8 rows lie in different banks; it
 /// is a position's head, or, of values on the tensor cores, a dimension's

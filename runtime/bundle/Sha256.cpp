@@ -1,40 +1,37 @@
 #include "runtime/bundle/Sha256.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
+// The functions of one algorithm take no memory, and no part in the machine's
+// configuration; what replaces them looks the algorithm up, and crashes where
+// memory is short meanwhile.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 namespace grok {
 
 struct Sha256::State {
-  EVP_MD_CTX *context = nullptr;
-  bool ok = false;
+  SHA256_CTX context;
+  bool ok;
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  // The machine's OpenSSL configuration has no say in what a hash is.
-  OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
-  state_->context = EVP_MD_CTX_new();
-  state_->ok = state_->context &&
-               EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1;
+  state_->ok = SHA256_Init(&state_->context) == 1;
 }
 
-Sha256::~Sha256() { EVP_MD_CTX_free(state_->context); }
+Sha256::~Sha256() = default;
 
 void Sha256::update(std::span<const uint8_t> bytes) {
-  state_->ok = state_->ok && EVP_DigestUpdate(state_->context, bytes.data(),
-                                              bytes.size()) == 1;
+  state_->ok = state_->ok &&
+               SHA256_Update(&state_->context, bytes.data(), bytes.size()) == 1;
 }
 
 absl::StatusOr<std::string> Sha256::finish() {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned length = 0;
-  if (!state_->ok || EVP_DigestFinal_ex(state_->context, digest, &length) != 1)
-    return absl::ResourceExhaustedError(
-        "OpenSSL failed to compute a SHA-256: is memory left?");
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  if (!state_->ok || SHA256_Final(digest, &state_->context) != 1)
+    return absl::InternalError("OpenSSL failed to compute a SHA-256");
   state_->ok = false;
   std::string hex;
-  for (unsigned i = 0; i < length; ++i)
-    for (unsigned nibble : {digest[i] >> 4, digest[i] & 15})
+  for (unsigned char byte : digest)
+    for (unsigned nibble : {byte >> 4, byte & 15})
       hex += "0123456789abcdef"[nibble];
   return hex;
 }

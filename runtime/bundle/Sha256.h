@@ -22,7 +22,7 @@ public:
   ~Sha256();
   Sha256(const Sha256 &) = delete;
   void update(std::span<const uint8_t> bytes);
-  /// Lower-case hex, once; ResourceExhausted if OpenSSL failed anywhere.
+  /// Lower-case hex, once; Internal if OpenSSL failed anywhere.
   absl::StatusOr<std::string> finish();
 
 private:

@@ -29,8 +29,8 @@ void takeLock() {
     ::sched_yield();
 }
 
-/// Removes the files in a directory. readdir allocates, which a handler of
-/// signals may not.
+/// Removes the files in a directory. readdir allocates, which neither a handler
+/// of signals may do nor a destructor.
 void removeFilesIn(const char *path) {
   int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0)
@@ -45,18 +45,6 @@ void removeFilesIn(const char *path) {
       at += entry->d_reclen;
     }
   ::close(directory);
-}
-
-void removeFromHandler(const char *path) {
-  constexpr int kTries =
-      100; // other threads may add files until rmdir succeeds
-  if (::unlink(path) == 0)
-    return;
-  for (int i = 0; i != kTries; ++i) {
-    removeFilesIn(path);
-    if (::rmdir(path) == 0 || errno != ENOTEMPTY)
-      return;
-  }
 }
 
 /// The process of a temporary's name after ".tmp-": PID or PID-N; 0: none.
@@ -105,10 +93,22 @@ void Temporary::release(const TemporariesLock &) {
   path_.clear();
 }
 
+void removeTemporary(const char *path) {
+  constexpr int kTries =
+      100; // other threads may add files until rmdir succeeds
+  if (::unlink(path) == 0)
+    return;
+  for (int i = 0; i != kTries; ++i) {
+    removeFilesIn(path);
+    if (::rmdir(path) == 0 || errno != ENOTEMPTY)
+      return;
+  }
+}
+
 void removeTemporaries() {
   takeLock();
   for (const Temporary *t = first; t; t = t->next_)
-    removeFromHandler(t->path_.c_str());
+    removeTemporary(t->path_.c_str());
 }
 
 std::vector<std::string> findLeftovers(const std::string &given) {

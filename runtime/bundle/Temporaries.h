@@ -38,6 +38,9 @@ private:
   Temporary *next_ = nullptr;
 };
 
+/// Removes a file, or a directory of files. Takes no memory.
+void removeTemporary(const char *path);
+
 /// Removes all that are held. For a signal's handler that ends the process:
 /// whoever takes the lock afterwards waits for that end.
 void removeTemporaries();

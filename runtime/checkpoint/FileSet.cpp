@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/bundle/FileIO.h"
 #include "runtime/checkpoint/Messages.h"
 
 namespace grok {
@@ -27,20 +28,15 @@ bool isWeightName(const std::string &name) {
 }
 
 absl::StatusOr<std::vector<std::string>>
-listDirectory(const std::string &directory) {
-  std::error_code error;
-  std::filesystem::directory_iterator it(directory, error), end;
-  std::vector<std::string> names;
-  for (; !error && it != end; it.increment(error))
-    names.push_back(it->path().filename().string());
-  if (error == std::errc::no_such_file_or_directory)
+listCheckpoint(const std::string &directory) {
+  absl::StatusOr<std::vector<std::string>> names = listDirectory(directory);
+  if (absl::IsNotFound(names.status()))
     return absl::NotFoundError(absl::StrCat(
         directory, ": found nothing, expected a checkpoint directory"));
-  if (error)
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory,
-        ": cannot list the checkpoint directory: ", error.message()));
-  std::ranges::sort(names);
+  if (!names.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot list the checkpoint directory ",
+                     std::string(names.status().message())));
   return names;
 }
 
@@ -175,12 +171,13 @@ absl::StatusOr<std::vector<std::string>> choose(FileSet &set) {
     set.directory = file.has_parent_path() ? file.parent_path().string() : ".";
     return std::vector<std::string>{file.filename().string()};
   }
-  absl::StatusOr<std::vector<std::string>> names = listDirectory(set.directory);
+  absl::StatusOr<std::vector<std::string>> names =
+      listCheckpoint(set.directory);
   if (!names.ok() || std::ranges::any_of(*names, isWeightName) ||
       !std::ranges::binary_search(*names, kJaxFolder))
     return names;
   set.directory = absl::StrCat(set.directory, "/", kJaxFolder);
-  return listDirectory(set.directory);
+  return listCheckpoint(set.directory);
 }
 
 } // namespace

@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<T>> copyBack(const DriverApi &api,
 }
 
 /// Every step was noted, and none before the one that it follows.
-absl::Status checkRecords(const std::vector<abi::StepRecord> &records) {
+absl::Status checkRecords(std::span<const abi::StepRecord> records) {
   uint64_t before = 1;
   for (size_t step = 0; step != records.size(); ++step) {
     uint64_t end = records[step].endNanoseconds;
@@ -89,15 +89,12 @@ absl::Status CudaExecutor::clearKv(uint32_t rows, uint32_t positions) {
 absl::StatusOr<abi::DecodeParams>
 CudaExecutor::startBench(const BenchRequest &request) {
   RETURN_IF_ERROR(validateBench(request, maxBatch(), maxSeq()));
-  RETURN_IF_ERROR(context_.makeCurrent());
+  RETURN_IF_ERROR(begin());
   RETURN_IF_ERROR(clearKv(request.rows, request.context));
-  BatchRequest rows;
-  rows.rows.resize(request.rows);
-  abi::DecodeParams params = baseParams(rows);
-  for (uint32_t b = 0; b < params.rows; ++b) {
-    params.start[b] = request.context - 1;
-    params.known[b] = params.limit[b] = request.context;
-  }
+  abi::DecodeParams params = paramsOf(
+      turnOf({}, std::vector<RowProgress>(
+                     request.rows,
+                     {request.context - 1, request.context, request.context})));
   params.benchSteps = request.steps;
   params.benchSeed = request.seed;
   return params;
@@ -144,34 +141,24 @@ absl::StatusOr<BenchResult> CudaExecutor::bench(const BenchRequest &request) {
   return result;
 }
 
-absl::Status CudaExecutor::clearStepRecords() {
-  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, stepRecords_.address(), 0,
-                            stepRecords_.bytes());
-  GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
-  return absl::OkStatus();
-}
-
-/// The device's timer and the host's clock meet where the launch ends: its last
+/// The device's timer and the host's clock meet where the turn ends: its last
 /// step ended when the host saw it end, but for the microseconds of seeing it.
 absl::Status CudaExecutor::noteDecodeTimes(const std::vector<RowProgress> &rows,
                                            Clock::time_point begin,
                                            BatchResult &result) {
-  std::vector<uint32_t> chosen(rows.size()); // ids of the launch
+  std::vector<uint32_t> chosen(rows.size()); // ids of the turn
   uint32_t steps = 0;
   for (size_t b = 0; b != rows.size(); ++b) {
     chosen[b] = uint32_t(result.newIds[b].size() - result.newSeconds[b].size());
-    // The launch's last step computes a prompt's last id or chooses an id.
+    // The turn's last step computes a prompt's last id or chooses an id.
     steps = std::max(steps, rows[b].known + std::max(chosen[b], 1u) - 1 -
                                 rows[b].next);
   }
   if (steps == 0)
     return absl::OkStatus();
-  std::vector<abi::StepRecord> records(steps);
-  GROK_CUDA_RETURN_IF_ERROR(api_, copyToHost, records.data(),
-                            stepRecords_.address(),
-                            steps * sizeof(abi::StepRecord));
+  const std::span records(stepRecords_.host<const abi::StepRecord>(), steps);
   RETURN_IF_ERROR(checkRecords(records));
-  const double end = std::chrono::duration<double>(launchEnd_ - begin).count();
+  const double end = std::chrono::duration<double>(turnEnd_ - begin).count();
   for (size_t b = 0; b != rows.size(); ++b)
     for (uint32_t i = 0; i != chosen[b]; ++i) {
       uint32_t step = rows[b].known + i - 1 - rows[b].next;
@@ -197,7 +184,7 @@ absl::StatusOr<std::string> CudaExecutor::pciBusId() const {
 }
 
 absl::StatusOr<double> CudaExecutor::streamingCeiling() {
-  RETURN_IF_ERROR(context_.makeCurrent());
+  RETURN_IF_ERROR(begin());
   absl::StatusOr<Function> kernel = module_.function("grok_stream");
   if (!kernel.ok())
     return kernel.status();

@@ -50,6 +50,16 @@ absl::StatusOr<std::optional<uint32_t>> absentSlot(uint32_t slots) {
   return slot;
 }
 
+/// The rows of a launch.
+abi::Turn firstTurn(const abi::DecodeParams &p) {
+  abi::Turn turn{};
+  turn.rows = p.rows;
+  std::ranges::copy(p.start, turn.start);
+  std::ranges::copy(p.known, turn.known);
+  std::ranges::copy(p.limit, turn.limit);
+  return turn;
+}
+
 } // namespace
 
 absl::StatusOr<std::unique_ptr<CudaExecutor>>
@@ -73,7 +83,7 @@ CudaExecutor::~CudaExecutor() {
   // Memory is freed in the current context, and this may be another thread than
   // the one that loaded. If it fails, the driver is going away and takes the
   // memory along.
-  context_.makeCurrent().IgnoreError();
+  begin().IgnoreError();
 }
 
 absl::Status CudaExecutor::load(const Bundle &bundle) {
@@ -169,7 +179,7 @@ absl::Status CudaExecutor::takeMemory() {
       {&arena_, arenaBytes_},
       {&extents_, plan_.matrices.size() * plan_.slots * sizeof(abi::Extent)},
       {&embedding_, plan_.slots * sizeof(uint64_t)},
-      {&stepRecords_, plan_.maxSeq * sizeof(abi::StepRecord)},
+      {&forwarded_, sizeof(abi::Turn)},
   };
   for (auto [buffer, bytes] : buffers) {
     absl::StatusOr<DeviceBuffer> taken = DeviceBuffer::allocate(api_, bytes);
@@ -178,11 +188,18 @@ absl::Status CudaExecutor::takeMemory() {
     *buffer = *std::move(taken);
     memoryBytes_ += bytes;
   }
-  absl::StatusOr<MappedBuffer> record =
-      MappedBuffer::allocate(api_, sizeof(abi::StatusRecord));
-  if (!record.ok())
-    return record.status();
-  statusRecord_ = *std::move(record);
+  const std::pair<MappedBuffer *, uint64_t> mapped[] = {
+      {&statusRecord_, sizeof(abi::StatusRecord)},
+      {&mailbox_, sizeof(abi::Turn)},
+      {&hostIds_, plan_.maxBatch * (plan_.maxSeq + 1ull) * sizeof(int32_t)},
+      {&stepRecords_, plan_.maxSeq * sizeof(abi::StepRecord)},
+  };
+  for (auto [buffer, bytes] : mapped) {
+    absl::StatusOr<MappedBuffer> taken = MappedBuffer::allocate(api_, bytes);
+    if (!taken.ok())
+      return taken.status();
+    *buffer = *std::move(taken);
+  }
   logits_.resize(uint64_t(plan_.maxBatch) * model_.vocabSize);
   return absl::OkStatus();
 }
@@ -266,15 +283,18 @@ absl::Status CudaExecutor::loadTables() {
   return absl::OkStatus();
 }
 
-/// Everything before the rope table that carries epochs, and the claims: zero
-/// is an epoch and a launch that never was.
+/// Everything before the rope table that carries epochs, the claims, and the
+/// turn that was forwarded: zero is an epoch and a turn that never was.
 absl::Status CudaExecutor::clearWords() {
   GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, arena_.address(), 0,
                             region("residual"));
   GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, arena_.address() + region("claims"),
                             0, plan_.slots * sizeof(uint32_t));
+  GROK_CUDA_RETURN_IF_ERROR(api_, memsetD8, forwarded_.address(), 0,
+                            forwarded_.bytes());
+  *mailbox_.host<abi::Turn>() = {};
   epoch_ = 0;
-  launchId_ = 0;
+  turn_ = 0;
   return absl::OkStatus();
 }
 
@@ -298,7 +318,7 @@ absl::Status CudaExecutor::loadWeights(const Bundle &bundle) {
   return absl::OkStatus();
 }
 
-abi::DecodeParams CudaExecutor::baseParams(const BatchRequest &request) const {
+abi::DecodeParams CudaExecutor::paramsOf(const abi::Turn &turn) const {
   abi::DecodeParams p{};
   p.weights = weights_.as<const uint8_t>();
   p.arena = arena_.as<uint8_t>();
@@ -306,38 +326,64 @@ abi::DecodeParams CudaExecutor::baseParams(const BatchRequest &request) const {
   p.embedding = embedding_.as<const uint64_t>();
   p.slotOfSm = slotOfSm_.as<const uint32_t>();
   p.claims = arena_.as<uint32_t>(region("claims"));
-  p.status = reinterpret_cast<abi::StatusRecord *>(statusRecord_.device());
+  p.status = statusRecord_.device<abi::StatusRecord>();
   p.ids = arena_.as<int32_t>(region("ids"));
   p.idStride = plan_.maxSeq + 1;
   p.smCount = smTableEntries_;
-  p.rows = request.rows.size();
+  p.rows = turn.rows;
   p.kvRowBlocks = ceilDiv(limits_.maxSeq, kKvBlock);
-  p.eosId = int32_t(request.eosId);
-  p.inverseTemperature = request.temperature > 0 ? 1 / request.temperature : 0;
-  p.seed = request.seed;
-  p.writeLogits = request.onLogits ? 1 : 0;
+  std::ranges::copy(turn.start, p.start);
+  std::ranges::copy(turn.known, p.known);
+  std::ranges::copy(turn.limit, p.limit);
+  p.eosId = turn.eosId;
+  p.inverseTemperature = turn.inverseTemperature;
+  p.seed = turn.seed;
   p.watchdogMicroseconds = kWatchdogMicroseconds;
   p.inFlightChunks = plan_.inFlightChunks;
   p.paceCycles = plan_.paceCycles;
+  p.hostIds = hostIds_.device<int32_t>();
   return p;
 }
 
+abi::Turn CudaExecutor::turnOf(const BatchRequest &request,
+                               const std::vector<RowProgress> &rows) const {
+  abi::Turn turn{};
+  turn.rows = uint32_t(rows.size());
+  for (uint32_t b = 0; b < turn.rows; ++b) {
+    turn.start[b] = rows[b].next;
+    turn.known[b] = rows[b].known;
+    turn.limit[b] = rows[b].limit;
+  }
+  turn.eosId = int32_t(request.eosId);
+  turn.inverseTemperature =
+      request.temperature > 0 ? 1 / request.temperature : 0;
+  turn.seed = request.seed;
+  return turn;
+}
+
+uint64_t CudaExecutor::epochsOf(const abi::Turn &turn,
+                                uint32_t benchSteps) const {
+  uint32_t steps = benchSteps;
+  for (uint32_t b = 0; b < turn.rows; ++b)
+    steps =
+        std::max(steps, std::max(turn.limit[b], turn.known[b]) - turn.start[b]);
+  return uint64_t(steps) * (model_.numLayers + 1);
+}
+
 absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
-  uint32_t steps = params.benchSteps;
-  for (uint32_t b = 0; b < params.rows; ++b)
-    steps = std::max(steps, std::max(params.limit[b], params.known[b]) -
-                                params.start[b]);
-  uint64_t epochs = uint64_t(steps) * (model_.numLayers + 1);
+  abi::Turn turn = firstTurn(params);
+  const uint64_t epochs = epochsOf(turn, params.benchSteps);
   if (epochs >= kEpochLimit)
     return absl::InvalidArgumentError(absl::StrFormat(
         "found %d steps of %d layers in one request, expected at most %d: "
         "their "
         "hand-overs could not be told apart",
-        steps, model_.numLayers, (kEpochLimit - 1) / (model_.numLayers + 1)));
+        epochs / (model_.numLayers + 1), model_.numLayers,
+        (kEpochLimit - 1) / (model_.numLayers + 1)));
   if (epoch_ + epochs >= kEpochLimit)
     RETURN_IF_ERROR(clearWords());
   params.epochBase = epoch_;
-  params.launchId = ++launchId_;
+  params.launchId = turn.number = ++turn_;
   epoch_ += uint32_t(epochs);
   status() = abi::StatusRecord{};
   if (absentSlot_) { // every block finds it taken; a pair asks for its first
@@ -353,23 +399,30 @@ absl::Status CudaExecutor::launch(abi::DecodeParams &params, Function kernel) {
   GROK_CUDA_RETURN_IF_ERROR(api_, launchCooperative, kernel, blocks, 1, 1,
                             plan_.threads, 1, 1, sharedLimit_, nullptr,
                             arguments);
+  stayingRows_ = params.mailbox ? turn.rows : 0;
+  if (stayingRows_)
+    return awaitTurn(turn);
   GROK_CUDA_RETURN_IF_ERROR(api_, contextSynchronize);
-  launchEnd_ = Clock::now();
+  turnEnd_ = Clock::now();
+  return checkTurn(turn);
+}
+
+absl::Status CudaExecutor::checkTurn(const abi::Turn &turn) const {
   if (status().code == abi::kWatchdog)
     return absl::InternalError(absl::StrFormat(
         "the decode kernel was stuck for %.1f s in phase %s, slot %d, layer "
         "%d, step %d",
-        params.watchdogMicroseconds * 1.024e-6,
+        kWatchdogMicroseconds * 1.024e-6,
         status().phase < kNumPhases ? kPhaseNames[status().phase] : "?",
         status().slot, status().layer, status().step));
-  if (status().done != params.launchId)
+  if (status().done != turn.number)
     return absl::InternalError("the decode kernel ended without reporting");
-  for (uint32_t b = 0; b < params.rows; ++b)
+  for (uint32_t b = 0; b < turn.rows; ++b)
     if (uint32_t length = status().rowLength[b];
-        length < params.known[b] || length > params.limit[b])
+        length < turn.known[b] || length > turn.limit[b])
       return absl::InternalError(absl::StrFormat(
           "the decode kernel reports %d ids of row %d, expected %d to %d",
-          length, b, params.known[b], params.limit[b]));
+          length, b, turn.known[b], turn.limit[b]));
   return absl::OkStatus();
 }
 
@@ -388,18 +441,17 @@ absl::Status CudaExecutor::copyIds(uint32_t row, uint32_t first,
   return absl::OkStatus();
 }
 
-absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
-  RETURN_IF_ERROR(validateRequest(request, model_, maxBatch(), maxSeq()));
-  if (request.onRouting)
-    return absl::UnimplementedError(
-        "routing is reported by the CPU executor only; use --device cpu");
-  RETURN_IF_ERROR(context_.makeCurrent());
-  if (request.wantTimes)
-    RETURN_IF_ERROR(clearStepRecords());
-  const Clock::time_point begin = Clock::now();
-  auto elapsed = [&] {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
+/// The same of ids that the decode kernel chose, which has them in the host's
+/// memory already.
+absl::Status CudaExecutor::takeIds(uint32_t row, uint32_t first,
+                                   std::vector<int32_t> &ids, uint32_t count) {
+  if (!takesTurns_)
+    return copyIds(row, first, ids, count);
+  ids.insert(ids.end(), hostIds(row) + first, hostIds(row) + first + count);
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::copyIdsToDevice(const BatchRequest &request) {
   for (uint32_t b = 0; b < request.rows.size(); ++b) {
     const std::vector<int32_t> &ids = request.rows[b].ids;
     DevicePtr to = arena_.address() + region("ids") +
@@ -408,6 +460,22 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
       GROK_CUDA_RETURN_IF_ERROR(api_, copyToDevice, to, ids.data(),
                                 ids.size() * sizeof(int32_t));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
+  RETURN_IF_ERROR(validateRequest(request, model_, maxBatch(), maxSeq()));
+  if (request.onRouting)
+    return absl::UnimplementedError(
+        "routing is reported by the CPU executor only; use --device cpu");
+  RETURN_IF_ERROR(context_.makeCurrent());
+  if (request.wantTimes)
+    std::fill_n(stepRecords_.host<abi::StepRecord>(), plan_.maxSeq,
+                abi::StepRecord{});
+  const Clock::time_point begin = Clock::now();
+  auto elapsed = [&] {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
   BatchResult result;
   result.newIds.resize(request.rows.size());
   std::vector<RowProgress> rows;
@@ -416,7 +484,11 @@ absl::StatusOr<BatchResult> CudaExecutor::run(const BatchRequest &request) {
                     uint32_t(row.ids.size()) + row.maxNew});
   if (request.wantTimes)
     result.newSeconds.resize(request.rows.size());
-  if (prefill_) {
+  if (needsLaunch(request, rows)) {
+    RETURN_IF_ERROR(leave());
+    RETURN_IF_ERROR(copyIdsToDevice(request));
+  }
+  if (prefill_ && !stayingRows_) {
     RETURN_IF_ERROR(prefill(request, rows, result.newIds));
     const double now = elapsed();
     for (uint32_t b = 0; b < rows.size() && request.wantTimes; ++b)
@@ -533,26 +605,32 @@ absl::StatusOr<double> CudaExecutor::matrixRate() {
         "%s: found no prefill, expected it; compile the model with grokc "
         "compile --max-prefill above 0",
         path_));
-  RETURN_IF_ERROR(context_.makeCurrent());
+  RETURN_IF_ERROR(begin());
   return prefill_->matrixRate(prefillParams({}));
 }
 
 absl::Status CudaExecutor::runAtOnce(const BatchRequest &request,
                                      const std::vector<RowProgress> &rows,
                                      std::vector<std::vector<int32_t>> &ids) {
-  abi::DecodeParams params = baseParams(request);
-  for (uint32_t b = 0; b < params.rows; ++b) {
-    params.start[b] = rows[b].next;
-    params.known[b] = rows[b].known;
-    params.limit[b] = rows[b].limit;
-  }
-  if (request.wantTimes)
-    params.steps = stepRecords_.as<abi::StepRecord>();
-  RETURN_IF_ERROR(launch(params, decode_));
-  for (uint32_t b = 0; b < params.rows; ++b)
-    RETURN_IF_ERROR(copyIds(b, params.known[b], ids[b],
-                            status().rowLength[b] - params.known[b]));
+  const abi::Turn turn = turnOf(request, rows);
+  RETURN_IF_ERROR(stayingRows_ ? post(request, turn)
+                               : launchTurn(request, turn));
+  for (uint32_t b = 0; b < turn.rows; ++b)
+    RETURN_IF_ERROR(takeIds(b, turn.known[b], ids[b],
+                            status().rowLength[b] - turn.known[b]));
   return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::launchTurn(const BatchRequest &request,
+                                      const abi::Turn &turn) {
+  abi::DecodeParams params = paramsOf(turn);
+  if (resident_) {
+    params.mailbox = mailbox_.device<const abi::Turn>();
+    params.forwarded = forwarded_.as<abi::Turn>();
+  }
+  if (resident_ || request.wantTimes)
+    params.steps = stepRecords_.device<abi::StepRecord>();
+  return launch(params, decode_);
 }
 
 /// A launch a position, so that every position's logits can be taken.
@@ -560,35 +638,36 @@ absl::Status
 CudaExecutor::runByPosition(const BatchRequest &request,
                             std::vector<RowProgress> rows,
                             std::vector<std::vector<int32_t>> &ids) {
-  abi::DecodeParams params = baseParams(request);
   while (true) {
+    abi::Turn turn = turnOf(request, rows);
     bool any = false;
-    for (uint32_t b = 0; b < params.rows; ++b) {
+    for (uint32_t b = 0; b < turn.rows; ++b) {
       const RowProgress &row = rows[b];
       bool computes = !row.done();
       any |= computes;
-      params.start[b] = row.next;
-      params.known[b] = computes ? row.next + 1 : row.next;
+      turn.known[b] = computes ? row.next + 1 : row.next;
       bool generates =
           computes && row.next + 1 == row.known && row.known < row.limit;
-      params.limit[b] = params.known[b] + (generates ? 1 : 0);
+      turn.limit[b] = turn.known[b] + (generates ? 1 : 0);
     }
     if (!any)
       return absl::OkStatus();
+    abi::DecodeParams params = paramsOf(turn);
+    params.writeLogits = 1;
     RETURN_IF_ERROR(launch(params, decode_));
     GROK_CUDA_RETURN_IF_ERROR(
         api_, copyToHost, logits_.data(), arena_.address() + region("logits"),
-        uint64_t(params.rows) * model_.vocabSize * sizeof(float));
-    for (uint32_t b = 0; b < params.rows; ++b) {
-      if (params.start[b] == params.known[b])
+        uint64_t(turn.rows) * model_.vocabSize * sizeof(float));
+    for (uint32_t b = 0; b < turn.rows; ++b) {
+      if (turn.start[b] == turn.known[b])
         continue;
       std::span<const float> logits(
           logits_.data() + uint64_t(b) * model_.vocabSize, model_.vocabSize);
       RETURN_IF_ERROR(request.onLogits(b, rows[b].next, logits));
       ++rows[b].next;
-      if (params.limit[b] == params.known[b])
+      if (turn.limit[b] == turn.known[b])
         continue;
-      RETURN_IF_ERROR(copyIds(b, rows[b].next, ids[b], 1));
+      RETURN_IF_ERROR(takeIds(b, rows[b].next, ids[b], 1));
       bool last =
           rows[b].known + 1 == rows[b].limit || ids[b].back() == request.eosId;
       if (!last)

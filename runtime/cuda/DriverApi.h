@@ -36,7 +36,7 @@ inline constexpr int kFunctionDynamicShared =
     8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr unsigned kHostAllocMapped = 2; // CU_MEMHOSTALLOC_DEVICEMAP
 inline constexpr Result kOutOfMemory = 2, kNoDevice = 100,
-                        kUnsupportedPtxVersion = 222;
+                        kUnsupportedPtxVersion = 222, kNotReady = 600;
 /// JIT options of cuModuleLoadDataEx.
 enum JitOption : int {
   kJitInfoLog = 3,
@@ -102,7 +102,8 @@ struct LaunchConfig {
   X(launchCooperative, cuLaunchCooperativeKernel,                              \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,     \
      unsigned, Stream, void **))                                               \
-  X(contextSynchronize, cuCtxSynchronize, ())
+  X(contextSynchronize, cuCtxSynchronize, ())                                  \
+  X(streamQuery, cuStreamQuery, (Stream))
 /// Those that drivers before 11.8 lack: null then.
 #define GROK_CUDA_LATER_SYMBOLS(X)                                             \
   X(launchKernelEx, cuLaunchKernelEx,                                          \

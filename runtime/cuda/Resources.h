@@ -51,7 +51,7 @@ private:
   uint64_t bytes_ = 0;
 };
 
-/// Host memory that the device can write.
+/// Host memory that the device can read and write.
 class MappedBuffer {
 public:
   MappedBuffer() = default;
@@ -60,8 +60,10 @@ public:
   MappedBuffer(MappedBuffer &&other) noexcept { *this = std::move(other); }
   MappedBuffer &operator=(MappedBuffer &&other) noexcept;
   ~MappedBuffer();
-  void *host() const { return host_; }
-  DevicePtr device() const { return device_; }
+  template <class T> T *host() const { return static_cast<T *>(host_); }
+  template <class T> T *device() const {
+    return reinterpret_cast<T *>(device_);
+  }
 
 private:
   const DriverApi *api_ = nullptr;

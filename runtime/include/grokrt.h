@@ -57,6 +57,11 @@ typedef struct grok_load_options {
   uint64_t kv_bytes;
   /* Submitted requests that may wait while the batch is full; 0: 64. */
   uint32_t queue;
+  /* Not 0: from the first request on a kernel stays on the GPU, so that no
+   * launch stands in a request's way but one after its prefill. Whatever else
+   * this or another process asks of that GPU waits until the model is freed.
+   * GROK_UNIMPLEMENTED on the CPU. */
+  int resident;
 } grok_load_options;
 
 /* Loads a bundle; `options` may be NULL. On success *model is to be freed with

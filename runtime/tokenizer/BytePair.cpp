@@ -201,7 +201,13 @@ BytePairTokenizer::parse(std::string_view text, const std::string &file,
   absl::StatusOr<json::Document> document = json::parse(text, file, limits);
   if (!document.ok())
     return document.status();
-  return BytePairReader(document->root, file, vocabulary).read();
+  return fromJson(document->root, file, vocabulary);
+}
+
+absl::StatusOr<BytePairTokenizer>
+BytePairTokenizer::fromJson(const nlohmann::json &root, const std::string &file,
+                            uint32_t vocabulary) {
+  return BytePairReader(root, file, vocabulary).read();
 }
 
 /// Merges the neighbours whose union has the lowest rank, the leftmost of equal

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
 #include "runtime/tokenizer/SplitPattern.h"
 
 namespace grok {
@@ -24,6 +25,10 @@ public:
   /// every byte has a token, so that every text can be encoded.
   static absl::StatusOr<BytePairTokenizer>
   parse(std::string_view text, const std::string &file, uint32_t vocabulary);
+  /// The same from a document.
+  static absl::StatusOr<BytePairTokenizer> fromJson(const nlohmann::json &root,
+                                                    const std::string &file,
+                                                    uint32_t vocabulary);
 
   /// Special tokens are recognised in the text only if the file's
   /// default_allowed_special lists them; what others would be is plain text.

@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     context->getDiagEngine().registerHandler(
         [](mlir::Diagnostic &) { return mlir::success(); });
   }
-  llvm::StringRef text(reinterpret_cast<const char *>(data), size);
+  // As in a file's buffer, a NUL comes behind it: the lexer looks there.
+  std::string text(reinterpret_cast<const char *>(data), size);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
   if (!module)
     return 0;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/bundle/Json.h"
 
 namespace grok::cli {
 
@@ -20,7 +19,7 @@ absl::StatusOr<Records> readRecords(const Bundle &bundle) {
       manifest.predictionJson, absl::StrCat(where, " (prediction)"));
   if (!prediction.ok())
     return prediction.status();
-  records.prediction = std::move(prediction->root);
+  records.prediction = *std::move(prediction);
   auto ofModel = [&](const absl::Status &status) {
     return absl::Status(status.code(),
                         absl::StrCat(bundle.path(), "/model.json: ",

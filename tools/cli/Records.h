@@ -8,14 +8,14 @@
 #include "absl/status/statusor.h"
 #include "compiler/Routing/Routing.h"
 #include "compiler/Target/Target.h"
-#include "nlohmann/json.hpp"
 #include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/Json.h"
 
 namespace grok::cli {
 
 struct Records {
   Target target;
-  nlohmann::json prediction;
+  json::Document prediction;
   std::optional<HashAnalysis> hash;     // of a model with hash routing
   std::optional<PruningChoice> pruning; // if experts were pruned
 };

@@ -22,7 +22,7 @@ FUZZ = f"{ROOT}/test/fuzz"
 MAX_BYTES = {"ir": 12000, "manifest": 8000, "zip": 8000}
 USUAL_BYTES = 4096
 # Debian's LLVM is not instrumented (test/lit.cfg.py).
-SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:detect_container_overflow=0:allow_user_poisoning=0"}
+SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:detect_container_overflow=0:allow_user_poisoning=0:malloc_context_size=4:quarantine_size_mb=16"}
 
 
 class Target:

@@ -1,9 +1,12 @@
 """The bundles that are checked: every test model, both PTX paths, both 16-bit types, weights of 8 bits, and the options
-that must not change a result."""
+that must not change a result; and models as wide as real ones, whose products the test models are too narrow for."""
 import dataclasses
+import os
 
 MODELS = ("tiny-hash", "tiny-top2", "grok1-mha-top1", "hash-offset", "grok2-residual", "grok1-deep")
 TRAINED = ("tiny-hash", "tiny-top2")
+WIDE = ("wide-hash", "wide-top2")  # one layer of the reference model, and of one as wide as Grok-1; synthetic weights
+WIDE_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
 PATHS = ("sm90a", "sm80")
 DTYPES = ("bf16", "f16")
 CODES = {"sm90a": ("int8", "fp8"), "sm80": ("int8",)}  # types of 8 bits; operands are bf16, the models' type
@@ -16,6 +19,8 @@ SINGLE_LIMITS = {
     "grok1-mha-top1": (5e-3, 2e-2),
     "hash-offset": (5e-3, 2e-2),
     "grok2-residual": (1.5e-2, 5e-2),
+    "wide-hash": (5e-3, 2e-2),
+    "wide-top2": (5e-3, 2e-2),
 }
 # The same of weights of 8 bits, which are other weights than the reference's: (int8, fp8).
 CODES_LIMITS = {model: (5e-2, 2e-1) for model in SINGLE_LIMITS} | {"grok2-residual": (1.5e-1, 5e-1)}
@@ -29,11 +34,21 @@ class Case:
     dtype: str
     activations: str = "single"
     variant: str = ""  # "group", "keep", "synthetic", or "" for none
+    max_batch: int = 8  # a bundle for one row has a kernel of its own
 
     @property
     def name(self):
         split = "split" if self.activations == "split" else ""
-        return "-".join(filter(None, (self.model, self.path, self.dtype, split, self.variant)))
+        alone = "alone" if self.max_batch == 1 else ""
+        return "-".join(filter(None, (self.model, self.path, self.dtype, split, self.variant, alone)))
+
+    @property
+    def wide(self):
+        return self.model in WIDE
+
+    def config(self, models):
+        """What to compile; `models`: the folder of the checkpoints."""
+        return os.path.join(WIDE_FOLDER, f"{self.model}.json") if self.wide else os.path.join(models, self.model)
 
     @property
     def archive(self):
@@ -67,8 +82,8 @@ class Case:
         return self.dtype not in DTYPES
 
     def compile_flags(self):
-        flags = ["--dtype", self.dtype, "--activations", self.activations]
-        flags += ["--weights", f"synthetic:{SYNTHETIC_SEED}" if self.variant == "synthetic" else "none"]
+        flags = ["--dtype", self.dtype, "--activations", self.activations, "--max-batch", str(self.max_batch)]
+        flags += ["--weights", f"synthetic:{SYNTHETIC_SEED}" if self.variant == "synthetic" or self.wide else "none"]
         if self.variant == "group":
             flags += ["--sm-policy", "group"]
         if self.variant == "keep":
@@ -87,6 +102,9 @@ def all_cases():
         cases += [Case(m, path, "bf16", variant="synthetic") for m in ("tiny-hash", "tiny-top2", "grok2-residual")]
         cases += [Case(m, path, d) for d in CODES[path] for m in MODELS]
         cases += [Case(m, path, d, variant="synthetic") for d in CODES[path] for m in ("tiny-hash", "grok2-residual")]
+        for rows in (1, 8):
+            cases += [Case("wide-hash", path, d, max_batch=rows) for d in ("f16", *CODES[path])]
+            cases += [Case("wide-top2", path, d, max_batch=rows) for d in ("bf16", *CODES[path])]
     return cases
 
 

@@ -46,20 +46,20 @@ def unpack(machine, folder, case, weights, place=None):
     return bundle
 
 
-class BundleCheck:
-    """Runs everything on one bundle. `results`: what came out. `digest`: of its golden logits, for comparison."""
+class Check:
+    """Runs everything on one bundle. `results`: what came out."""
 
-    def __init__(self, machine, folder, models, case, golden):
-        self.machine, self.folder, self.case, self.golden = machine, folder, case, golden
-        self.weights = os.path.join(models, case.model)
-        self.results, self.digest = [], None
-        self.different = []  # what should have been the same bits, or ids
-        with open(os.path.join(self.weights, "config.json")) as file:
-            config = json.load(file)
-        self.vocab, self.max_seq = config["vocab_size"], min(config["max_position_embeddings"], 8192)
+    def __init__(self, machine, folder, case):
+        self.machine, self.folder, self.case = machine, folder, case
+        self.results, self.digest = [], None  # of the golden logits, for comparison
 
     def report(self, check, value, limit, ok):
         self.results.append(Result(f"{self.case.name} {check}", value, limit, ok))
+
+    def report_errors(self, check, errors, limit):
+        median = statistics.median(errors)
+        self.report(check, f"{median:.1e} (max {max(errors):.1e})", f"{limit:.1e}" if limit else "-",
+                    median <= limit if limit else None)
 
     def attempt(self, check, body):
         """Runs one part; what fails there is its result. False if it could not be run to its end."""
@@ -69,6 +69,19 @@ class BundleCheck:
             self.report(check, str(failure), "", False)
             return False
         return True
+
+
+class BundleCheck(Check):
+    """The checks of a test model, which has reference results."""
+
+    def __init__(self, machine, folder, models, case, golden):
+        super().__init__(machine, folder, case)
+        self.golden = golden
+        self.weights = os.path.join(models, case.model)
+        self.different = []  # what should have been the same bits, or ids
+        with open(os.path.join(self.weights, "config.json")) as file:
+            config = json.load(file)
+        self.vocab, self.max_seq = config["vocab_size"], min(config["max_position_embeddings"], 8192)
 
     def run(self):
         if self.case.variant == "synthetic":
@@ -95,11 +108,6 @@ class BundleCheck:
         if self.machine.device != "cpu" and self.case.variant == "":
             self.attempt("long", self.check_long)
             self.attempt("watchdog", self.check_watchdog)
-
-    def report_errors(self, check, errors, limit):
-        median = statistics.median(errors)
-        self.report(check, f"{median:.1e} (max {max(errors):.1e})", f"{limit:.1e}" if limit else "-",
-                    median <= limit if limit else None)
 
     def check_logits(self):
         """Against the goldens; and the same request again and again, and in every row of a batch of different lengths."""

@@ -13,7 +13,9 @@ from checks import BundleCheck, Result
 from golden import Golden
 from machine import Failure, Machine
 from prepare import prepare
+from resident import check_resident
 from sanitize import TOOLS, check_sanitized
+from wide import WideCheck
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -51,11 +53,12 @@ def compare_variants(checks):
 
 
 def run_checks(machine, args, selected):
-    goldens = {model: Golden(os.path.join(args.models, model)) for model in {case.model for case in selected}}
+    goldens = {model: Golden(os.path.join(args.models, model)) for model in {case.model for case in selected if not case.wide}}
     end = time.monotonic() + args.seconds
 
     def check(case):
-        work = BundleCheck(machine, args.out, args.models, case, goldens[case.model])
+        work = (WideCheck(machine, args.out, case) if case.wide else
+                BundleCheck(machine, args.out, args.models, case, goldens[case.model]))
         if time.monotonic() > end:
             work.report("all", f"not run: {args.seconds} s are over", "", False)
             return work
@@ -63,7 +66,8 @@ def run_checks(machine, args, selected):
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs or 6) as pool:
         checks = list(pool.map(check, selected))
-    return [result for check in checks for result in check.results] + compare_variants(checks)
+    results = [result for check in checks for result in check.results] + compare_variants(checks)
+    return results + (check_resident(machine, args, selected) if args.device != "cpu" else [])
 
 
 def print_table(results, out):

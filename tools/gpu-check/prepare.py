@@ -34,7 +34,7 @@ def prepare(out, bin_dir, models, root, selected, jobs):
 
     def compile_case(case):
         bundle = os.path.join(staged, "compiled", f"{case.name}.grok")
-        command = [grokc, "compile", "--config", os.path.join(models, case.model),
+        command = [grokc, "compile", "--config", case.config(models),
                    "--target", os.path.join(staged, f"{case.path}.json"), *case.compile_flags(), "-o", bundle]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == 0:

@@ -194,17 +194,19 @@ absl::StatusOr<nlohmann::json> inspectJson(const Bundle &bundle) {
   Json files = Json::object();
   for (const auto &[name, record] : manifest.files)
     files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
+  nlohmann::json model;
+  writeModelConfig(bundle.model(), model);
   return Json{{"bundle", bundle.path()},
               {"format_version", manifest.formatVersion},
               {"compiler", manifest.compilerVersion},
-              {"model", modelConfigToJson(bundle.model())},
+              {"model", model},
               {"options", optionsJson(bundle.options())},
               {"target", target->root},
               {"plan", planJson(bundle.plan())},
               {"experts", expertsJson(bundle, *records)},
               {"banks", banksJson(bundle)},
               {"memory", memoryJson(bundle.plan(), records->target)},
-              {"prediction", records->prediction},
+              {"prediction", records->prediction.root},
               {"weights", weightsJson(manifest.weights)},
               {"files", files}};
 }

@@ -74,7 +74,8 @@ absl::Status requestCommand(const Arguments &args) {
   absl::StatusOr<std::optional<double>> deadline = readDeadline(args);
   if (!deadline.ok())
     return deadline.status();
-  absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
+  absl::StatusOr<Session> session = Session::open(
+      args.bundle, args.device, args.mode == "resident" ? "--mode" : nullptr);
   if (!session.ok())
     return session.status();
   RequestBenchOptions options = args.requests;
@@ -82,6 +83,7 @@ absl::Status requestCommand(const Arguments &args) {
   options.seed = args.request.seed;
   options.promptTokens = args.prefill.promptTokens;
   options.passTokens = args.prefill.passTokens;
+  options.resident = args.mode == "resident";
   if (args.lockMhz)
     options.lockMhz = args.lockMhz;
   absl::StatusOr<RequestBenchResult> run =
@@ -135,7 +137,8 @@ absl::Status decodeCommand(const Arguments &args) {
 /// Options that say something to one mode only.
 absl::Status checkMode(const Arguments &args) {
   auto only = [&](bool given, const char *flag, const char *mode) {
-    return !given || args.mode == mode
+    return !given || args.mode == mode ||
+                   (args.mode == "resident" && mode == std::string("request"))
                ? absl::OkStatus()
                : absl::InvalidArgumentError(
                      absl::StrCat(flag, ": found it with --mode ", args.mode,
@@ -155,14 +158,16 @@ absl::Status benchCommand(const Arguments &args) {
   const std::pair<const char *, absl::Status (*)(const Arguments &)> modes[] = {
       {"decode", decodeCommand},
       {"prefill", prefillCommand},
-      {"request", requestCommand}};
+      {"request", requestCommand},
+      {"resident", requestCommand}};
   for (auto [mode, command] : modes)
     if (args.mode == mode) {
       absl::Status status = checkMode(args);
       return status.ok() ? command(args) : status;
     }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--mode: found '", args.mode, "', expected decode, prefill or request"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--mode: found '", args.mode,
+                   "', expected decode, prefill, request or resident"));
 }
 
 } // namespace
@@ -177,7 +182,7 @@ Action addBench(CLI::App &app) {
     return command->add_option(flag, value, help)->type_name(type);
   };
   option("--mode", args->mode, "MODE",
-         "What to measure: decode, prefill or request")
+         "decode, prefill, request, or resident: requests, the kernel stays")
       ->capture_default_str();
   auto number = [&](const char *flag, auto &value, const char *type,
                     const char *help) {

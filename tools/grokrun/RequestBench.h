@@ -17,6 +17,7 @@ struct RequestBenchOptions {
   uint32_t requests = 1000;
   uint64_t seed = 0;
   uint32_t passTokens = 0;         // of a prefill pass at most; 0: as compiled
+  bool resident = false;           // the kernel stays from one to the next
   std::optional<uint32_t> lockMhz; // holds the SM clock there
 };
 

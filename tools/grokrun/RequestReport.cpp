@@ -205,10 +205,11 @@ std::string requestText(const RequestReport &r) {
   std::string out = absl::StrFormat(
       "device       %s\n"
       "requests     %d of batch %d, %d + %d ids a row, after %d to warm up; "
-      "prompts %s\n",
+      "prompts %s%s\n",
       r.device, count, o.rows, o.promptTokens, o.newTokens, r.run.warmUp,
       r.passTokens ? absl::StrFormat("in passes of %d", r.passTokens)
-                   : "through the decode path");
+                   : "through the decode path",
+      o.resident ? "; the kernel stays" : "");
   out += timesText("time", r.total);
   out += timesText("first id", r.first);
   if (r.id)
@@ -240,7 +241,7 @@ std::string requestJson(const RequestReport &r) {
   const RequestBenchOptions &o = r.options;
   Json out = {{"device", r.device},
               {"target", r.target},
-              {"mode", "request"},
+              {"mode", o.resident ? "resident" : "request"},
               {"batch", o.rows},
               {"prompt_tokens", o.promptTokens},
               {"new_tokens", o.newTokens},

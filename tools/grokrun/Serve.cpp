@@ -14,6 +14,7 @@ namespace {
 struct Arguments {
   std::string bundle, socket, permissions = "600", device = "auto";
   uint32_t queue = 64;
+  bool resident = false;
 };
 
 /// "660": three octal digits.
@@ -49,7 +50,8 @@ absl::Status serveCommand(const Arguments &args) {
   absl::StatusOr<mode_t> mode = parsePermissions(args.permissions);
   if (!mode.ok())
     return mode.status();
-  absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
+  absl::StatusOr<Session> session = Session::open(
+      args.bundle, args.device, args.resident ? "--resident" : nullptr);
   if (!session.ok())
     return session.status();
   absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
@@ -95,6 +97,10 @@ Action addServe(CLI::App &app) {
                   "refused")
       ->type_name("N");
   addDevice(*command, args->device);
+  command->add_flag("--resident", args->resident,
+                    "A kernel stays on the GPU, which nobody else can use "
+                    "then:\n"
+                    "requests wait for no launch, but for one after prefill");
   return [args] { return serveCommand(*args); };
 }
 

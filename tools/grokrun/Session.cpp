@@ -2,12 +2,14 @@
 
 #include <chrono>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/api/Device.h"
 
 namespace grok::grokrun {
 
 absl::StatusOr<Session> Session::open(const std::string &path,
-                                      const std::string &device) {
+                                      const std::string &device,
+                                      const char *resident) {
   auto begin = std::chrono::steady_clock::now();
   absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(path);
   if (!bundle.ok())
@@ -16,6 +18,9 @@ absl::StatusOr<Session> Session::open(const std::string &path,
       openExecutor(**bundle, device, {});
   if (!executor.ok())
     return executor.status();
+  if (resident)
+    if (absl::Status s = (*executor)->stayResident(); !s.ok())
+      return absl::Status(s.code(), absl::StrCat(resident, ": ", s.message()));
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   return Session{std::move(*bundle), std::move(*executor), took.count()};
 }

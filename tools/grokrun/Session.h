@@ -15,8 +15,10 @@ struct Session {
   std::unique_ptr<Executor> executor;
   double loadSeconds = 0;
 
+  /// `resident`: the option that asks for a kernel that stays; null: none.
   static absl::StatusOr<Session> open(const std::string &bundle,
-                                      const std::string &device);
+                                      const std::string &device,
+                                      const char *resident = nullptr);
 };
 
 /// Adds BUNDLE.

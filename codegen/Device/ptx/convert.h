@@ -32,19 +32,17 @@ GROK_DEVICE uint32_t andOr(uint32_t a, uint32_t b, uint32_t c) {
   return r;
 }
 
-/// The int8 in bytes 0 and 2. A mantissa whose last place is 1 takes the bits
-/// of an integer: in f16 that of 1024, all of the code, offset by 128; in bf16
-/// that of 128, the code's lower seven bits, while its sign, worth 128, doubles
-/// another 128, which is subtracted.
+/// The int8 in bytes 0 and 2, in units of kInt8Unit. With its sign bit turned
+/// over a code is the code + 128, whose eight bits are, in f16, the end of
+/// 1024's mantissa; in bf16 their value by 2^-133, subnormal or not.
 template <bool BF16> GROK_DEVICE uint32_t int8Pair(uint32_t codes) {
-  if constexpr (BF16) {
-    uint32_t low = andOr(codes, 0x007f007f, 0x43004300),
-             sign = andOr(codes, 0x00800080, 0x43004300);
-    return fmaBFloatPair(sign, 0xbf80bf80, low); // low - sign
-  } else {
+  if constexpr (BF16)
+    return fmaBFloatPair(andXor(codes, 0x00ff00ff, 0x00800080), 0x7f007f00,
+                         0xc000c000); // by 2^127, less 128 by 2^-6
+  else
     return subtractHalfPair(andXor(codes, 0x00ff00ff, 0x64806480), 0x64806480);
-  }
 }
+template <bool BF16> inline constexpr float kInt8Unit = BF16 ? 0x1p-6f : 1.0f;
 
 /// Two fp8 (e4m3) that lie in bytes 0 and 1.
 GROK_DEVICE uint32_t fp8ToHalfPair(uint32_t codes) {

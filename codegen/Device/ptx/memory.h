@@ -122,6 +122,15 @@ GROK_DEVICE uint32_t compareExchangeSystem(uint32_t *p, uint32_t expected,
   return old;
 }
 
+GROK_DEVICE uint32_t loadAcquireSystem(const uint32_t *p) {
+  uint32_t v;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+               : "=r"(v)
+               : "l"(p)
+               : "memory");
+  return v;
+}
+
 GROK_DEVICE void storeReleaseSystem(uint32_t *p, uint32_t v) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v)
                : "memory");

@@ -37,6 +37,11 @@ GROK_DEVICE uint32_t clock() {
   return r;
 }
 
+/// Leaves the SM to others for about so long.
+GROK_DEVICE void sleep(uint32_t nanoseconds) {
+  asm volatile("nanosleep.u32 %0;" ::"r"(nanoseconds));
+}
+
 /// Barrier `id` among `threads` threads of the block.
 GROK_DEVICE void barSync(uint32_t id, uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

@@ -1,7 +1,7 @@
-"""inject.py LIBRARY CALL ERROR [--after NAME] [--most N] [--output PATH --verify PROGRAM] [--prepare COMMAND] -- COMMAND...
+"""inject.py LIBRARY CALL ERROR [--after NAME] [--most N | --last N] [--output PATH --verify PROGRAM] [--prepare COMMAND] -- COMMAND...
 
 Runs COMMAND with its 1st, 2nd, 3rd, ... call of CALL failing with ERROR (a name as ENOSPC, or `short`: every read or
-write moves only a part); at most N of them, spread over all. A run may succeed, if the call did not matter, with the
+write moves only a part); at most N of them, spread over all, or the last N. A run may succeed, if the call did not matter, with the
 same standard output as without a fault; or fail with status 1 and a line that begins with "error: ". It never crashes,
 hangs or says that it is our mistake; what it leaves at PATH passes PROGRAM verify or is not there, and nothing is left
 beside it. --prepare is run by the shell before each. Prints what it did."""
@@ -24,6 +24,7 @@ def parse_arguments():
     parser.add_argument("error")
     parser.add_argument("--after", default=".grok")
     parser.add_argument("--most", type=int, default=20)
+    parser.add_argument("--last", type=int)
     parser.add_argument("--output")
     parser.add_argument("--verify")
     parser.add_argument("--prepare")
@@ -47,7 +48,9 @@ def count_calls(args):
         return dict(line.split() for line in counts.read().splitlines())[args.call], done.stdout
 
 
-def spread(total, most):
+def chosen(total, most, last):
+    if last:
+        return list(range(max(1, total - last + 1), total + 1))
     if total <= most:
         return list(range(1, total + 1))
     return sorted({1 + i * (total - 1) // (most - 1) for i in range(most)})
@@ -90,7 +93,7 @@ def main():
         return
     code = getattr(errno, args.error)
     succeeded = failed = 0
-    for n in spread(total, args.most):
+    for n in chosen(total, args.most, args.last):
         what = f"{args.call} {n} of {total}: {args.error}"
         if check(args, what, run(args, GROK_FAULTS=f"{args.call}:{n}:{code}"), expected):
             succeeded += 1

@@ -1,5 +1,5 @@
-"""load.py GROKRUN BUNDLE REQUESTS: four clients share the requests, one of them is killed on the way. Every other answer
-must be that of `grokrun generate`, or a part of it at the request's deadline; none later than its deadline by more than
+"""load.py GROKRUN BUNDLE REQUESTS [DEVICE [FLAG...]]: four clients share the requests, one of them is killed on the way. Every other
+answer must be that of `grokrun generate`, or a part of it at the request's deadline; none later than its deadline by more than
 one request takes."""
 import json
 import multiprocessing
@@ -53,11 +53,11 @@ def client(server, number, requests, wanted, pipe):
     pipe.send(("end", (longest, latest, counts)))
 
 
-def main(grokrun, bundle, requests):
+def main(grokrun, bundle, requests, device="cpu", *flags):
     draw = random.Random(1)
     prompts = [[draw.randrange(2048) for _ in range(1 + 3 * i)] for i in range(PROMPTS)]
-    wanted = [(ids, generate(grokrun, bundle, ids, MOST_IDS)) for ids in prompts]
-    with Server(grokrun, bundle) as server:
+    wanted = [(ids, generate(grokrun, bundle, ids, MOST_IDS, device)) for ids in prompts]
+    with Server(grokrun, bundle, *flags, device=device) as server:
         begin = time.monotonic()
         pipes, processes = [], []
         for number in range(CLIENTS):
@@ -93,4 +93,4 @@ def main(grokrun, bundle, requests):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])

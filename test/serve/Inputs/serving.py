@@ -12,10 +12,10 @@ import time
 class Server:
     """`with Server(grokrun, bundle, flags...)`: listens when the block begins; stopped, and checked, when it ends."""
 
-    def __init__(self, grokrun, bundle, *flags):
+    def __init__(self, grokrun, bundle, *flags, device="cpu"):
         self.directory = tempfile.mkdtemp(prefix="grok")
         self.path = os.path.join(self.directory, "s")
-        self.command = [grokrun, "serve", bundle, "--socket", self.path, "--device", "cpu", *flags]
+        self.command = [grokrun, "serve", bundle, "--socket", self.path, "--device", device, *flags]
         self.process = None
 
     def start(self):
@@ -74,9 +74,9 @@ class Client:
         self.socket.close()
 
 
-def generate(grokrun, bundle, ids, count):
+def generate(grokrun, bundle, ids, count, device="cpu"):
     """What `grokrun generate` gives."""
-    command = [grokrun, "generate", bundle, "--device", "cpu", "--ids", ",".join(map(str, ids)), "-n", str(count), "--json"]
+    command = [grokrun, "generate", bundle, "--device", device, "--ids", ",".join(map(str, ids)), "-n", str(count), "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["ids"]
 
 

@@ -28,13 +28,18 @@ protected:
   void load(uint32_t queue) {
     const char *bundle = std::getenv("GROK_TEST_BUNDLE");
     ASSERT_TRUE(bundle);
-    grok_load_options options{};
-    options.device = "cpu";
+    grok_load_options options = onTheCpu();
     options.queue = queue;
     grok_model *loaded = nullptr;
     ASSERT_EQ(grok_model_load(bundle, &options, &loaded), GROK_OK)
         << grok_status_message();
     model.reset(loaded);
+  }
+
+  static grok_load_options onTheCpu() {
+    grok_load_options options{};
+    options.device = "cpu";
+    return options;
   }
 
   /// What grok_generate gives.
@@ -82,6 +87,18 @@ protected:
 };
 /// More than any test waits for.
 constexpr uint32_t kLong = 1000;
+
+TEST_F(JobTest, NoKernelStaysOnTheCpu) {
+  grok_load_options options = onTheCpu();
+  options.resident = 1;
+  grok_model *loaded = nullptr;
+  EXPECT_EQ(grok_model_load(std::getenv("GROK_TEST_BUNDLE"), &options, &loaded),
+            GROK_UNIMPLEMENTED);
+  EXPECT_EQ(loaded, nullptr);
+  EXPECT_NE(std::string(grok_status_message())
+                .find("resident: found the CPU, expected a GPU"),
+            std::string::npos);
+}
 
 TEST_F(JobTest, GivesTheIdsOfGenerate) {
   std::vector<Ids> prompts, wanted;

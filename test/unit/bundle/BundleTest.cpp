@@ -198,17 +198,17 @@ TEST_F(BundleTest, RefusesWhatIsNoBundle) {
 TEST_F(BundleTest, SaysWhenTheFormatIsNewer) {
   write();
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 4";
-  text.replace(text.find(from), from.size(), "\"format_version\": 5");
+              from = "\"format_version\": 5";
+  text.replace(text.find(from), from.size(), "\"format_version\": 6");
   writeText(path + "/manifest.json", text);
-  expectOpenError("found bundle format 5, expected at most 4; a newer release "
+  expectOpenError("found bundle format 6, expected at most 5; a newer release "
                   "wrote this bundle");
 }
 
 TEST_F(BundleTest, RefusesTheFirstFormat) {
   write({Kind::kNone, 0});
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 4";
+              from = "\"format_version\": 5";
   text.replace(text.find(from), from.size(), "\"format_version\": 1");
   writeText(path + "/manifest.json", text);
   const char *error =
@@ -230,7 +230,7 @@ TEST_F(BundleTest, RefusesTheFirstFormat) {
 TEST_F(BundleTest, ReadsManifestsWithoutASeal) {
   write();
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 4";
+              from = "\"format_version\": 5";
   text.replace(text.find(from), from.size(), "\"format_version\": 3");
   EXPECT_NE(readManifest(text, "m").status().message().find(
                 "found unknown key 'seal'"),

@@ -80,6 +80,24 @@ TEST_F(FaultTest, Prefill) {
   });
 }
 
+/// Turns take so long that the driver is asked after the kernel.
+TEST_F(FaultTest, Resident) {
+  failEveryCall("prefill", 100, [&](CudaExecutor &executor) {
+    fake->turnMs = 2;
+    absl::Status status = executor.stayResident();
+    BatchRequest request = twoRows();
+    for (int turn = 0; turn != 3; ++turn) {
+      status.Update(executor.run(request).status());
+      request.rows[0].decodeFrom = request.rows[1].decodeFrom = 0;
+    }
+    request.onLogits = [](uint32_t, uint32_t, std::span<const float>) {
+      return absl::OkStatus();
+    };
+    status.Update(executor.run(request).status());
+    return status;
+  });
+}
+
 TEST_F(FaultTest, Bench) {
   const BenchRequest request{.rows = 1, .context = 7, .steps = 3, .seed = 5};
   failEveryCall("blob", 35, [&](CudaExecutor &executor) {

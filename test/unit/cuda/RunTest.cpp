@@ -267,7 +267,7 @@ TEST_F(RunTest, WordsAreClearedBeforeEpochsWrap) {
   uint8_t *word = fake->lastDecode.arena;
   ASSERT_TRUE(executor->run(request).ok());
   word = fake->lastDecode.arena;
-  EXPECT_EQ(fake->clears, cleared + 2); // the words, and the claims
+  EXPECT_EQ(fake->clears, cleared + 3); // the words, claims, and a turn
   EXPECT_EQ(fake->lastDecode.epochBase, 0u);
   EXPECT_EQ(fake->lastDecode.launchId, 1u);
   word[8] = 1;

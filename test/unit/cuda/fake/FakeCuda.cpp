@@ -1,6 +1,7 @@
 #include "test/unit/cuda/fake/FakeCuda.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,7 @@ using namespace grok::cuda;
 using grok::abi::DecodeParams;
 using grok::abi::StreamParams;
 using grok::abi::TraceEntry;
+using grok::abi::Turn;
 using grok::test::FakeCuda;
 
 constexpr Result kInvalidValue = 1, kNotInitialized = 3, kNoContext = 201,
@@ -40,6 +42,7 @@ template <class F> bool assign(FakeCuda &fake, std::string_view name, F value) {
       {"watchdog", &fake.watchdog},
       {"silent", &fake.silent},
       {"timeless", &fake.timeless},
+      {"turn_ms", &fake.turnMs},
       {"unended", &fake.unended}};
   for (auto [known, number] : numbers)
     if (name == known) {
@@ -114,26 +117,31 @@ Result enter(const char *call, bool needsContext) {
 #define ENTER(needsContext)                                                    \
   if (Result result = enter(__func__, needsContext))                           \
   return result
+/// Of a call that waits for the device.
+#define ENTER_AND_WAIT()                                                       \
+  ENTER(true);                                                                 \
+  if (!comesToIt())                                                            \
+  return kNotReady
 
 /// The result of a call that has given something back.
 Result freed() { return fake().failFrees ? fake().failWith : 0; }
 
 constexpr uint64_t kStart = 1'700'000'000'000'000'000, kStepNs = 100'000;
 
-/// Steps of a launch: as asked for, or up to the longest row's last choice.
-uint32_t stepsOf(const DecodeParams &p) {
+/// Steps of a turn: as asked for, or up to the longest row's last choice.
+uint32_t stepsOf(const DecodeParams &p, const Turn &turn) {
   uint32_t steps = p.benchSteps;
-  for (uint32_t b = 0; b < p.rows && !p.benchSteps; ++b)
-    if (p.start[b] < p.known[b])
-      steps =
-          std::max(steps, std::max(p.known[b], p.limit[b] - 1) - p.start[b]);
+  for (uint32_t b = 0; b < turn.rows && !p.benchSteps; ++b)
+    if (turn.start[b] < turn.known[b])
+      steps = std::max(steps, std::max(turn.known[b], turn.limit[b] - 1) -
+                                  turn.start[b]);
   return steps;
 }
 
 /// Nanoseconds that they take.
-uint64_t noteSteps(const DecodeParams &p) {
+uint64_t noteSteps(const DecodeParams &p, const Turn &turn) {
   uint64_t now = kStart;
-  for (uint32_t step = 0; step < stepsOf(p); ++step) {
+  for (uint32_t step = 0; step < stepsOf(p, turn); ++step) {
     now += kStepNs + step % 4 * 1000;
     p.steps[step] = {now, 3, 0};
   }
@@ -168,44 +176,95 @@ void noteTrace(const DecodeParams &p) {
 
 void stuck(const DecodeParams &p, uint32_t phase, uint32_t slot, uint32_t layer,
            uint32_t step) {
-  p.status->code = grok::abi::kWatchdog;
   p.status->phase = phase;
   p.status->slot = slot;
   p.status->layer = layer;
   p.status->step = step;
+  std::atomic_ref(p.status->code).store(grok::abi::kWatchdog);
 }
 
-void decode(const DecodeParams &p) {
+void decode(const DecodeParams &p, const Turn &turn) {
   FakeCuda &f = fake();
-  ++f.decodes;
-  f.lastDecode = p;
+  ++f.turns;
+  f.lastTurn = turn;
   if (f.silent)
     return;
   if (f.watchdog)
     return stuck(p, 5, 17, 2, 9);
   // A slot that cannot be taken: another one waits for its words.
   for (uint32_t slot = 0; slot < uint32_t(f.smCount); ++slot)
-    if (p.claims[slot] == p.launchId)
+    if (p.claims[slot] == turn.number)
       return stuck(p, 1, slot ? 0 : 1, 0, 0);
-  for (uint32_t b = 0; b < p.rows; ++b) {
-    bool computes = p.start[b] < p.known[b];
-    for (uint32_t i = p.known[b]; computes && i < p.limit[b]; ++i)
+  for (uint32_t b = 0; b < turn.rows; ++b) {
+    bool computes = turn.start[b] < turn.known[b];
+    for (uint32_t i = turn.known[b]; computes && i < turn.limit[b]; ++i) {
       p.ids[b * p.idStride + i] = int32_t(i);
+      if (!f.old)
+        p.hostIds[b * p.idStride + i] = int32_t(i);
+    }
     p.status->rowLength[b] =
-        (computes ? p.limit[b] : p.known[b]) + f.extraLength;
+        (computes ? turn.limit[b] : turn.known[b]) + f.extraLength;
     float *logits = reinterpret_cast<float *>(p.arena + f.logitsOffset) +
                     uint64_t(b) * f.vocab;
     for (uint32_t v = 0; p.writeLogits && computes && v < f.vocab; ++v)
-      logits[v] = 1000.0f * float(b) + float(p.start[b]) + float(v) / 1024;
+      logits[v] = 1000.0f * float(b) + float(turn.start[b]) + float(v) / 1024;
   }
   if (p.steps && !f.timeless) {
-    uint64_t took = noteSteps(p);
+    uint64_t took = noteSteps(p, turn);
     if (!p.benchSteps) // a request's time is the host's
       std::this_thread::sleep_for(std::chrono::nanoseconds(took));
   }
+  std::this_thread::sleep_for(std::chrono::milliseconds(f.turnMs));
   if (p.trace)
     noteTrace(p);
-  p.status->done = p.launchId;
+  std::atomic_ref(p.status->done).store(turn.number);
+}
+
+/// A decode kernel that stays: its thread, and whether that has ended.
+std::thread kernel;
+std::atomic<bool> kernelEnded;
+
+/// The rows of a launch.
+Turn firstTurn(const DecodeParams &p) {
+  Turn turn{p.launchId,           p.rows, {}, {}, {}, p.eosId,
+            p.inverseTemperature, p.seed};
+  std::copy(p.start, std::end(p.start), turn.start);
+  std::copy(p.known, std::end(p.known), turn.known);
+  std::copy(p.limit, std::end(p.limit), turn.limit);
+  return turn;
+}
+
+void stay(const DecodeParams &p) {
+  for (Turn turn = firstTurn(p);;) {
+    decode(p, turn);
+    if (fake().silent || p.status->code)
+      break;
+    uint32_t &number = const_cast<Turn *>(p.mailbox)->number;
+    while (std::atomic_ref(number).load() != turn.number + 1)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    turn = *p.mailbox;
+    if (turn.rows == 0)
+      break;
+    for (uint32_t b = 0; b < turn.rows; ++b)
+      std::copy(p.hostIds + b * p.idStride + turn.start[b],
+                p.hostIds + b * p.idStride + turn.known[b],
+                p.ids + b * p.idStride + turn.start[b]);
+  }
+  kernelEnded = true;
+}
+
+bool staying() {
+  if (kernel.joinable() && kernelEnded)
+    kernel.join();
+  return kernel.joinable();
+}
+
+/// Whether the device comes to what waits for it. Where a real call would never
+/// return, one of the stand-in's fails after a while.
+bool comesToIt() {
+  for (int i = 0; staying() && i < 20'000; ++i)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return !staying();
 }
 
 /// Whether the kernel may read all that it is asked to.
@@ -350,7 +409,7 @@ Result cuMemAlloc_v2(DevicePtr *address, size_t bytes) {
 
 Result cuMemFree_v2(DevicePtr address) {
   auto block = memory().find(address);
-  if (!current || block == memory().end())
+  if (!current || block == memory().end() || !comesToIt())
     return current ? kInvalidValue : kNoContext;
   --fake().allocations;
   fake().bytes -= int64_t(block->second);
@@ -369,7 +428,7 @@ Result cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
 }
 
 Result cuMemFreeHost(void *address) {
-  if (!current)
+  if (!current || !comesToIt())
     return kNoContext;
   std::free(address);
   --fake().hostAllocations;
@@ -383,7 +442,7 @@ Result cuMemHostGetDevicePointer_v2(DevicePtr *address, void *host, unsigned) {
 }
 
 Result cuMemcpyHtoD_v2(DevicePtr to, const void *from, size_t bytes) {
-  ENTER(true);
+  ENTER_AND_WAIT();
   if (!isAllocated(to, bytes))
     return kInvalidValue;
   std::memcpy(reinterpret_cast<void *>(to), from, bytes);
@@ -391,7 +450,7 @@ Result cuMemcpyHtoD_v2(DevicePtr to, const void *from, size_t bytes) {
 }
 
 Result cuMemcpyDtoH_v2(void *to, DevicePtr from, size_t bytes) {
-  ENTER(true);
+  ENTER_AND_WAIT();
   if (!isAllocated(from, bytes))
     return kInvalidValue;
   std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
@@ -399,7 +458,7 @@ Result cuMemcpyDtoH_v2(void *to, DevicePtr from, size_t bytes) {
 }
 
 Result cuMemsetD8_v2(DevicePtr to, unsigned char value, size_t bytes) {
-  ENTER(true);
+  ENTER_AND_WAIT();
   if (!isAllocated(to, bytes))
     return kInvalidValue;
   std::memset(reinterpret_cast<void *>(to), value, bytes);
@@ -455,7 +514,7 @@ Result cuFuncSetAttribute(Function, int attribute, int value) {
 Result cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned,
                       unsigned threads, unsigned, unsigned, unsigned, Stream,
                       void **parameters, void **) {
-  ENTER(true);
+  ENTER_AND_WAIT();
   if (reinterpret_cast<Kernel *>(function)->name == kPrefill)
     return 0;
   if (reinterpret_cast<Kernel *>(function)->name == "grok_stream")
@@ -473,11 +532,19 @@ Result cuLaunchCooperativeKernel(Function function, unsigned blocks, unsigned,
                                  unsigned, unsigned, unsigned, unsigned,
                                  unsigned sharedBytes, Stream,
                                  void **parameters) {
-  ENTER(true);
+  ENTER_AND_WAIT();
   if (int(blocks) != fake().smCount || int(sharedBytes) > fake().sharedBytes)
     return kInvalidValue;
   if (reinterpret_cast<Kernel *>(function)->name == "grok_decode") {
-    decode(*static_cast<const DecodeParams *>(parameters[0]));
+    const auto &p = *static_cast<const DecodeParams *>(parameters[0]);
+    ++fake().decodes;
+    fake().lastDecode = p;
+    if (!p.mailbox) {
+      decode(p, firstTurn(p));
+      return 0;
+    }
+    kernelEnded = false;
+    kernel = std::thread(stay, p);
     return 0;
   }
   // The numbers of SMs have gaps and come in no order.
@@ -487,9 +554,14 @@ Result cuLaunchCooperativeKernel(Function function, unsigned blocks, unsigned,
   return 0;
 }
 
+Result cuStreamQuery(Stream) {
+  ENTER(true);
+  return staying() ? kNotReady : 0;
+}
+
 #ifndef GROK_FAKE_CUDA_OLD // a driver from before this function
 Result cuCtxSynchronize() {
-  ENTER(true);
+  ENTER_AND_WAIT();
   return 0;
 }
 #endif

@@ -1,8 +1,10 @@
 // A stand-in for libcuda: host memory stands for the device's, a launch of
 // grok_decode reports a plausible end, and if it is asked for them steps of
 // 100, 101, 102, 103, 100, ... microseconds with 3 experts; a traced one that
-// slot 0 waits 10 us of a qkv of 30 us. What the device claims to be, and what
-// goes wrong, are settings; what is held and what was asked for is recorded.
+// slot 0 waits 10 us of a qkv of 30 us. One that stays is a thread of its own,
+// beside which calls that wait for the device fail. What the device claims to
+// be, and what goes wrong, are settings; what is held and what was asked for is
+// recorded.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +31,8 @@ struct FakeCuda {
   int silent = 0;           // decode ends without reporting
   uint32_t extraLength = 0; // ids that decode reports beyond the limit
   int timeless = 0;         // steps are not noted
+  int old = 0;              // decode is one of bundle format 4
+  int turnMs = 0;           // milliseconds that decode takes a turn
   int unended = 0;          // every slot's trace lacks its last entry
 
   // What happened.
@@ -37,7 +41,9 @@ struct FakeCuda {
   int contexts = 0, modules = 0, allocations = 0, hostAllocations = 0;
   int64_t bytes = 0;                                   // of allocations
   int decodes = 0, fills = 0, streams = 0, clears = 0; // launches, and memsets
+  int turns = 0;                                       // of decode
   abi::DecodeParams lastDecode{};
+  abi::Turn lastTurn{};
   abi::StreamParams lastStream{};
   size_t lastClear = 0; // bytes
 
