@@ -109,7 +109,8 @@ constexpr uint64_t productSharedBytes(const PrefillShape &s) {
          2 * kChunkBytes;
 }
 
-/// What products of a bundle before version 5 use, whose sums stay in registers.
+/// What products of a bundle before version 5 use, whose sums stay in
+/// registers.
 constexpr uint64_t leastProductSharedBytes(const PrefillShape &s) {
   return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16);
 }
