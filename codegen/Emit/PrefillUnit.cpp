@@ -65,7 +65,7 @@ std::vector<Kernel> kernelsOf(const ModelConfig &model, const PlanTables &plan,
                               uint32_t sm) {
   const uint32_t product = productThreads(sm),
                  // On sm_80 nothing is handed over.
-                 multiply = sm >= 90 ? kProductRegisters : 0,
+      multiply = sm >= 90 ? kProductRegisters : 0,
                  attention = sm >= 90 && plan.dtype == DType::kF16
                                  ? kAttentionRegisters
                                  : 0;
@@ -74,12 +74,10 @@ std::vector<Kernel> kernelsOf(const ModelConfig &model, const PlanTables &plan,
       {"group", "groupTokens<Model, Plan>", kGroupThreads, 0},
       {"qkv", "multiply<QkvJob, Model, Plan>", product, multiply},
       {"attend", "attend<Model, Plan>", kAttentionThreads, attention},
-      {"attn_out", "multiply<AttnOutJob, Model, Plan>", product,
-       multiply},
+      {"attn_out", "multiply<AttnOutJob, Model, Plan>", product, multiply},
       {"add_attn", "addOutput<NextInput::kExperts, Model, Plan>", kTokenThreads,
        0},
-      {"gate_up", "multiply<GateUpJob, Model, Plan>", product,
-       multiply},
+      {"gate_up", "multiply<GateUpJob, Model, Plan>", product, multiply},
       {"down", "multiply<DownJob, Model, Plan>", product, multiply},
       {"add_moe", "addOutput<NextInput::kLayer, Model, Plan>", kTokenThreads,
        0},

@@ -65,7 +65,7 @@ template <class Pass, class Job> struct Product : ProductForm<Pass, Job> {
     this->template multiplyPanels<kColumns>(tile, rows, sums);
   }
 
-  /// The thread's chunks; number and columns are those of the first one.
+  /// The first of the chunks that the thread has a part in.
   GROK_DEVICE Chunk chunkOf(const ProductTile &tile, uint32_t columns) const {
     const uint32_t group = pass.tid / Chunk::kThreads;
     return {this->chunks() + group * (2 * kChunkBytes / kChunkGroups),
@@ -73,7 +73,7 @@ template <class Pass, class Job> struct Product : ProductForm<Pass, Job> {
             tile.rowTile * kTileRows + group * Chunk::kRows, columns, 0};
   }
 
-  static GROK_DEVICE void clear(Sums &sums) {
+  GROK_DEVICE static void clear(Sums &sums) {
 #pragma unroll
     for (auto &part : sums)
 #pragma unroll
