@@ -7,11 +7,13 @@ foreach(file IN LISTS FILES)
   if(NOT clash EQUAL -1)
     message(FATAL_ERROR "${file} contains the delimiter of its own embedding")
   endif()
-  string(APPEND table "    {\"${file}\", R\"embedded(${text})embedded\"},\n")
+  string(APPEND table "    {\"${file}\", R\"embedded(${text})embedded\"sv},\n")
 endforeach()
 file(WRITE ${OUTPUT}
 "// Made by EmbedFiles.cmake.
 #include \"codegen/Clang/EmbeddedFiles.h\"
+
+using namespace std::string_view_literals; // lengths that no one counts
 
 static constexpr grok::codegen::EmbeddedFile kFiles[] = {
 ${table}};

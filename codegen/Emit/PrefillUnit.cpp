@@ -64,29 +64,29 @@ constexpr uint32_t kAttentionRegisters = 168;
 std::vector<Kernel> kernelsOf(const ModelConfig &model, const PlanTables &plan,
                               uint32_t sm) {
   const uint32_t product = productThreads(sm),
+                 // On sm_80 nothing is handed over.
+      multiply = sm >= 90 ? kProductRegisters : 0,
                  attention = sm >= 90 && plan.dtype == DType::kF16
                                  ? kAttentionRegisters
                                  : 0;
   std::vector<Kernel> kernels = {
       {"embed", "embedTokens<Model, Plan>", kTokenThreads, 0},
       {"group", "groupTokens<Model, Plan>", kGroupThreads, 0},
-      {"qkv", "multiply<QkvJob, Model, Plan>", product, kProductRegisters},
+      {"qkv", "multiply<QkvJob, Model, Plan>", product, multiply},
       {"attend", "attend<Model, Plan>", kAttentionThreads, attention},
-      {"attn_out", "multiply<AttnOutJob, Model, Plan>", product,
-       kProductRegisters},
+      {"attn_out", "multiply<AttnOutJob, Model, Plan>", product, multiply},
       {"add_attn", "addOutput<NextInput::kExperts, Model, Plan>", kTokenThreads,
        0},
-      {"gate_up", "multiply<GateUpJob, Model, Plan>", product,
-       kProductRegisters},
-      {"down", "multiply<DownJob, Model, Plan>", product, kProductRegisters},
+      {"gate_up", "multiply<GateUpJob, Model, Plan>", product, multiply},
+      {"down", "multiply<DownJob, Model, Plan>", product, multiply},
       {"add_moe", "addOutput<NextInput::kLayer, Model, Plan>", kTokenThreads,
        0},
       {"add_last", "addOutput<NextInput::kNothing, Model, Plan>", kTokenThreads,
        0},
       {"gather", "gatherHead<Model, Plan>", kTokenThreads, 0},
-      {"head", "multiply<HeadJob, Model, Plan>", product, kProductRegisters},
+      {"head", "multiply<HeadJob, Model, Plan>", product, multiply},
       {"choose", "chooseNext<Model, Plan>", kGroupThreads, 0},
-      {"rate", "measureRate<Model, Plan>", product, kProductRegisters},
+      {"rate", "measureRate<Model, Plan>", product, multiply},
   };
   if (model.hash) {
     kernels.push_back({"hash", "hashExperts<Model, Plan>", kTokenThreads, 0});
@@ -97,11 +97,16 @@ std::vector<Kernel> kernelsOf(const ModelConfig &model, const PlanTables &plan,
   }
   if (model.denseWidth > 0) {
     kernels.push_back({"dense_gate_up", "multiply<DenseGateUpJob, Model, Plan>",
-                       product, kProductRegisters});
+                       product, multiply});
     kernels.push_back({"dense_down", "multiply<DenseDownJob, Model, Plan>",
-                       product, kProductRegisters});
+                       product, multiply});
   }
   return kernels;
+}
+
+/// Products begin with what does not depend on the launch before.
+bool waitsItself(const Kernel &kernel) {
+  return std::string_view(kernel.call).starts_with("multiply<");
 }
 
 std::string nameOf(const Kernel &kernel) {
@@ -126,10 +131,11 @@ emitPrefillUnit(const ModelConfig &model, const PlanTables &plan, uint32_t sm) {
       modelPart.text(), "};\n\nstruct Plan {\n", planPart.text(),
       "};\n\nusing namespace grok::device;\n");
   for (const Kernel &kernel : kernelsOf(model, plan, sm))
-    absl::StrAppend(&text, "\nextern \"C\" [[clang::device_kernel]] void ",
-                    nameOf(kernel),
-                    "(const grok::abi::PrefillParams params) {\n  ",
-                    kernel.call, "(params);\n}\n");
+    absl::StrAppend(
+        &text, "\nextern \"C\" [[clang::device_kernel]] void ", nameOf(kernel),
+        "(const grok::abi::PrefillParams params) {\n  ",
+        waitsItself(kernel) ? "" : "awaitEarlierLaunch<Plan>();\n  ",
+        kernel.call, "(params);\n}\n");
   return text;
 }
 

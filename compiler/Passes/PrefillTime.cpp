@@ -12,7 +12,7 @@ namespace {
 // Shares of what the units could do, fitted to the launches of 8 x 512 ids of
 // the reference model on an H200 (docs/performance.md): of the tensor cores'
 // rate that many tiles reach together, that one tile reaches, and attention.
-constexpr double kProductShare = 0.34, kTileShare = 0.4, kAttentionShare = 0.12;
+constexpr double kProductShare = 0.45, kTileShare = 0.5, kAttentionShare = 0.17;
 /// Bytes that a launch between two sub-blocks moves of each element of the
 /// stream: the residual, read and written, a product's result, an operand.
 constexpr double kNormBytes = 14;

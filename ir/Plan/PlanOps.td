@@ -261,7 +261,7 @@ def PrefillOp : Plan_Part<"prefill"> {
     own.
 
     ```mlir
-    plan.prefill tokens 4096 tile 256 stages 4 shared 197696
+    plan.prefill tokens 4096 tile 256 stages 4 shared 230528
     ```
   }];
   let arguments = (ins I32Attr:$tokens, I32Attr:$tile_tokens, I32Attr:$stages, I32Attr:$shared_bytes);

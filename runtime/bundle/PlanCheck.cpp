@@ -472,7 +472,7 @@ private:
       return error("prefill tokens", absl::StrCat(tile.tokens),
                    absl::StrCat("0 for ", group, " heads of ", m_.headDim,
                                 " dimensions a kv head"));
-    if (uint64_t needed = productSharedBytes(prefillShape(m_, p_));
+    if (uint64_t needed = leastProductSharedBytes(prefillShape(m_, p_));
         tile.sharedBytes < needed)
       return error("prefill shared bytes", absl::StrCat(tile.sharedBytes),
                    absl::StrCat("at least the ", needed,

@@ -95,10 +95,23 @@ struct PrefillShape {
   }
 };
 
+/// A tile's sums go out through shared memory, so many tokens at a time,
+/// float32.
+inline constexpr uint32_t kChunkTokens = 32;
+inline constexpr uint32_t kChunkBytes = kChunkTokens * kTileHeight * 4;
+
 /// Shared memory of a product's block: the stages, which begin at a multiple of
-/// 1024 bytes wherever the block's memory begins, and their barriers.
+/// 1024 bytes wherever the block's memory begins, barriers of up to twice as
+/// many, and two chunks of sums.
 inline constexpr uint32_t kStageAlign = 1024;
 constexpr uint64_t productSharedBytes(const PrefillShape &s) {
+  return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 32) +
+         2 * kChunkBytes;
+}
+
+/// What products of a bundle before version 5 use, whose sums stay in
+/// registers.
+constexpr uint64_t leastProductSharedBytes(const PrefillShape &s) {
   return kStageAlign + uint64_t(s.tile.stages) * (s.stageBytes() + 16);
 }
 

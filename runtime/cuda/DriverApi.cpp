@@ -19,6 +19,11 @@ absl::Status start(DriverApi &api, void *library, const char *name) {
                         name, #exported));
   GROK_CUDA_SYMBOLS(GROK_CUDA_RESOLVE)
 #undef GROK_CUDA_RESOLVE
+#define GROK_CUDA_FIND(member, exported, parameters)                           \
+  api.member =                                                                 \
+      reinterpret_cast<Result(*) parameters>(dlsym(library, #exported));
+  GROK_CUDA_LATER_SYMBOLS(GROK_CUDA_FIND)
+#undef GROK_CUDA_FIND
   if (Result result = api.init(0); result == kNoDevice)
     return absl::UnavailableError(
         "the CUDA driver finds no GPU; run on the CPU");

@@ -45,6 +45,26 @@ enum JitOption : int {
   kJitErrorLogBytes = 6
 };
 
+/// CUlaunchAttribute and CUlaunchConfig of the driver's ABI.
+struct LaunchAttribute {
+  int id;
+  int padding;
+  union {
+    int allowed;
+    char bytes[64];
+  } value;
+};
+/// A launch's blocks may start when those of the launch before it end; its
+/// kernel waits for that one's results by itself.
+inline constexpr int kLaunchOverlaps =
+    6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+struct LaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+
 /// X(member, exported name, parameters): every symbol that is resolved.
 #define GROK_CUDA_SYMBOLS(X)                                                   \
   X(init, cuInit, (unsigned))                                                  \
@@ -84,12 +104,17 @@ enum JitOption : int {
      unsigned, Stream, void **))                                               \
   X(contextSynchronize, cuCtxSynchronize, ())                                  \
   X(streamQuery, cuStreamQuery, (Stream))
+/// Those that drivers before 11.8 lack: null then.
+#define GROK_CUDA_LATER_SYMBOLS(X)                                             \
+  X(launchKernelEx, cuLaunchKernelEx,                                          \
+    (const LaunchConfig *, Function, void **, void **))
 
 /// The resolved symbols. A library that was opened is never unloaded.
 struct DriverApi {
 #define GROK_CUDA_MEMBER(member, exported, parameters)                         \
   Result(*member) parameters = nullptr;
   GROK_CUDA_SYMBOLS(GROK_CUDA_MEMBER)
+  GROK_CUDA_LATER_SYMBOLS(GROK_CUDA_MEMBER)
 #undef GROK_CUDA_MEMBER
   int version = 0; // 1000 * major + 10 * minor of the CUDA version that the
                    // driver supports

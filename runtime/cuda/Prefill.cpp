@@ -40,6 +40,8 @@ absl::StatusOr<std::unique_ptr<Prefill>> Prefill::load(const DriverApi &api,
                                                        uint32_t sharedLimit) {
   std::unique_ptr<Prefill> prefill(new Prefill(
       api, bundle.model(), bundle.plan(), bundle.manifest().sm, smCount));
+  const bool waits = bundle.manifest().formatVersion >= kOverlapFormatVersion;
+  prefill->overlaps_ = waits && prefill->sm_ >= 90 && api.launchKernelEx;
   RETURN_IF_ERROR(prefill->loadKernels(bundle, sharedLimit));
   RETURN_IF_ERROR(prefill->loadPlaces());
   return prefill;
@@ -141,6 +143,15 @@ absl::Status Prefill::loadPlaces() {
 absl::Status Prefill::launch(const Kernel &kernel, uint32_t blocks,
                              abi::PrefillParams &params) {
   void *arguments[] = {&params};
+  if (overlaps_) {
+    LaunchAttribute overlaps{kLaunchOverlaps, 0, {1}};
+    const LaunchConfig config{{blocks, 1, 1}, {kernel.threads, 1, 1},
+                              kernel.shared,  nullptr,
+                              &overlaps,      1};
+    GROK_CUDA_RETURN_IF_ERROR(api_, launchKernelEx, &config, kernel.function,
+                              arguments, nullptr);
+    return absl::OkStatus();
+  }
   GROK_CUDA_RETURN_IF_ERROR(api_, launchKernel, kernel.function, blocks, 1, 1,
                             kernel.threads, 1, 1, kernel.shared, nullptr,
                             arguments, nullptr);

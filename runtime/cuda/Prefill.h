@@ -57,6 +57,7 @@ private:
   const ModelConfig model_;
   const PlanTables plan_;
   const uint32_t sm_, smCount_;
+  bool overlaps_ = false; // a launch may start before the one before has ended
   ModuleOwner module_;
   DeviceBuffer places_;
   Kernel embed_, hash_, score_, pick_, group_, sort_, qkv_, attend_, attnOut_,

@@ -146,7 +146,7 @@ class BundleCheck(Check):
         """The goldens' rows through decode, and through both; the same bits however the passes are cut; a row that is full."""
         script = Script()
         golden = [script.alone(ids) for ids, _ in self.golden.logits]
-        batch = script.batch(*[(filler(self.vocab, length, 3), 0) for length in (1, 40, 3, 17)])
+        batch = script.batch(*[(filler(self.vocab, length, 3), 0) for length in (1, 40, LONG_ROW, 17)])
         for what, position in (("decode", 0), ("both", DECODED_FROM)):
             tensors = self.machine.replay(self.bundle, script, "--decode-from", str(position))[1]
             if self.case.variant == "":

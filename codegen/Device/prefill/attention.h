@@ -5,27 +5,30 @@
 #pragma once
 
 #include "codegen/Device/prefill/pass.h"
+#include "codegen/Device/ptx/wgmma.h"
 
 namespace grok::device {
 
-/// 2^x for x up to 0; 0 for -infinity.
-GROK_DEVICE float weightOf(float x) { return ptx::exp2Approx(x); }
-
-/// The score of a dot product in units of log 2: capped by cap * tanh, with an
-/// absolute error of a few 1e-7 times the cap.
-template <class M> GROK_DEVICE float scoreOf(float dot, float temperature) {
-  float score;
-  if constexpr (M::kAttentionCap > 0) {
-    // tanh(x) = 1 - 2 / (1 + e^(2 x)); it saturates on both sides.
-    constexpr float kCap = M::kAttentionCap * kLog2E;
-    float e = ptx::exp2Approx(
-        dot * (2 * kLog2E * M::kAttentionScale / M::kAttentionCap));
-    score = ptx::fma(-2 * kCap, ptx::reciprocalApprox(1 + e), kCap);
-  } else {
-    score = dot * (M::kAttentionScale * kLog2E);
+/// A score in two parts. The level orders a row's scores; a difference of
+/// levels times the factor is one of scores, in units of log 2. What all scores
+/// of a row have in common falls out of their weights.
+template <class M> struct Score {
+  /// cap * tanh(x) = cap - 2 cap / (1 + e^(2 x)), which saturates on both
+  /// sides: the level has an absolute error of about 1e-7.
+  GROK_DEVICE static float level(float dot) {
+    if constexpr (M::kAttentionCap > 0)
+      return -ptx::reciprocalApprox(
+          1 + ptx::exp2Approx(
+                  dot * (2 * kLog2E * M::kAttentionScale / M::kAttentionCap)));
+    return dot;
   }
-  return M::kTemperatureLength > 0 ? score * temperature : score;
-}
+  GROK_DEVICE static float factor(float temperature) {
+    constexpr float kFactor =
+        kLog2E *
+        (M::kAttentionCap > 0 ? 2 * M::kAttentionCap : M::kAttentionScale);
+    return kFactor * temperature;
+  }
+};
 
 /// One block: kAttentionRows query rows, row i being query head i % group of
 /// token first + i / group, of one kv head and one row of the batch.
@@ -34,13 +37,22 @@ template <class M, class P> struct FlashAttention {
   static constexpr uint32_t kHeadDim = M::kHeadDim,
                             kGroup = M::kHeads / M::kKvHeads,
                             kSteps = (kHeadDim + 15) / 16, // of 16 dimensions
-      kRow = attentionRowBytes(kHeadDim),
-                            kTile = attentionTileBytes(P::kPlanes, kHeadDim);
+      kRow = attentionRowBytes(kHeadDim);
   /// On the tensor cores the cache's values are transposed, and so are their
   /// rows here: of a dimension, 64 positions.
   static constexpr bool kTransposed = kTensorAttention<Pass>;
   static constexpr uint32_t kValueRow =
       kTransposed ? attentionRowBytes(kKvPositions) : kRow;
+  /// The block's four warps multiply as a warpgroup. Keys and values are then
+  /// operands of products as they lie in the arena: panels of 64 dimensions of
+  /// the positions, and of 64 positions of the dimensions.
+  static constexpr bool kWide =
+      P::kSm >= 90 && kTransposed && kHeadDim % kPanelK == 0;
+  static constexpr uint32_t kTile =
+      kWide ? kKvPositions * kHeadDim * 2
+            : attentionTileBytes(P::kPlanes, kHeadDim);
+  static_assert(!kWide || kStageAlign + 4 * kTile <=
+                              attentionSharedBytes(P::kPlanes, kHeadDim));
   /// A head's row can be copied 16 bytes at a time.
   static constexpr bool kCopies = kHeadDim % 8 == 0;
 
@@ -50,7 +62,14 @@ template <class M, class P> struct FlashAttention {
   uint32_t blocks;      // of positions that the block's tokens see
 
   GROK_DEVICE uint32_t place(uint32_t stage, uint32_t value) const {
-    return ptx::sharedAddress(pass.shared()) + (stage * 2 + value) * kTile;
+    const uint32_t shared = ptx::sharedAddress(pass.shared());
+    return (kWide ? (shared + kStageAlign - 1) / kStageAlign * kStageAlign
+                  : shared) +
+           (stage * 2 + value) * kTile;
+  }
+  /// Byte, within a block's keys or values, of position p and dimension d.
+  GROK_DEVICE static uint32_t offset(uint32_t value, uint32_t p, uint32_t d) {
+    return kTransposed && value ? d * kValueRow + p * 2 : p * kRow + d * 2;
   }
 
   /// Starts loading block b; positions that no one has written are zero.
@@ -60,7 +79,12 @@ template <class M, class P> struct FlashAttention {
       const uint8_t *from =
           kvBlockAddress(pass, pass.params.layer, row, b, value, kvHead);
       const uint32_t to = place(b % 2, value);
-      if constexpr (kCopies) {
+      if constexpr (kWide) {
+        if (value)
+          loadRows<true>(b, from, to);
+        else
+          loadRows<false>(b, from, to);
+      } else if constexpr (kCopies) {
         // 16 bytes: 8 dimensions of a position, or the other way round.
         constexpr uint32_t kCount = kKvPositions * kHeadDim / 8;
         const bool transposed = kTransposed && value;
@@ -72,7 +96,7 @@ template <class M, class P> struct FlashAttention {
                          d = transposed ? r : c, first = b * kKvPositions + p,
                          known = first < end ? end - first : 0;
           if (kCount % kAttentionThreads == 0 || i + pass.tid < kCount)
-            ptx::copyAsync16(to + r * (value ? kValueRow : kRow) + c * 2,
+            ptx::copyAsync16(to + offset(value, p, d),
                              from + (value ? KvLayout<Pass>::value(p, d)
                                            : KvLayout<Pass>::key(p, d)),
                              !transposed ? (known ? 16 : 0)
@@ -92,6 +116,35 @@ template <class M, class P> struct FlashAttention {
     ptx::copyAsyncCommit();
   }
 
+  /// Wide: a thread's copies of keys, 8 dimensions of a position, or of values,
+  /// 8 positions of a dimension. They are so many rows apart that their
+  /// addresses differ by the same in every thread.
+  template <bool kValues>
+  GROK_DEVICE void loadRows(uint32_t b, const uint8_t *from, uint32_t to) {
+    using Layout = KvLayout<Pass>;
+    constexpr uint32_t kWords = (kValues ? kKvPositions : kHeadDim) / 8,
+                       kRows = kValues ? kHeadDim : kKvPositions,
+                       kApart = kAttentionThreads / kWords;
+    static_assert(kApart % (kValues ? 16 : 8) == 0);
+    auto source = [](uint32_t r, uint32_t c) {
+      return kValues ? Layout::value(c, r) : Layout::key(r, c);
+    };
+    auto target = [](uint32_t r, uint32_t c) {
+      return uint32_t(operandOffset(kRows, r, c));
+    };
+    const uint32_t r = pass.tid / kWords, c = pass.tid % kWords * 8,
+                   first = b * kKvPositions + (kValues ? c : r),
+                   left = first < end ? end - first : 0;
+    from += source(r, c);
+    to += target(r, c);
+#pragma unroll
+    for (uint32_t i = 0; i < kRows; i += kApart) {
+      const uint32_t bytes =
+          kValues ? (left < 8 ? left * 2 : 16) : (i < left ? 16 : 0);
+      ptx::copyAsync16(to + target(i, 0), from + source(i, 0), bytes);
+    }
+  }
+
   /// Dimensions past the head, up to a whole step of 16, are zero.
   GROK_DEVICE void clearPadding() {
     if constexpr (kHeadDim % 16 != 0)
@@ -105,19 +158,32 @@ template <class M, class P> struct FlashAttention {
 
   /// A lane's two query rows; those past the last token repeat it.
   struct Rows {
-    uint32_t token[2], head[2], position[2];
-    bool there[2];
+    uint32_t first, tokens; // of the block
+    uint32_t position[2];
     float temperature[2];
   };
+  struct QueryRow {
+    uint32_t token, head;
+    bool there;
+  };
+  /// Computed from the start each time, not kept.
+  GROK_DEVICE QueryRow queryRow(const Rows &rows, uint32_t h) const {
+    const uint32_t tid = ptx::opaque(pass.tid),
+                   r = tid / 32 * 16 + tid % 32 / 4 + 8 * h, t = r / kGroup;
+    const bool there = t < rows.tokens;
+    return {rows.first + (there ? t : rows.tokens - 1),
+            kvHead * kGroup + r % kGroup, there};
+  }
   /// What a lane has of its rows: outputs, their weights' sum and the largest
   /// score so far.
   struct State {
-    float out[2 * kSteps][4], sum[2], top[2];
+    float out[2 * kSteps * 4], sum[2], top[2]; // the level of that score
   };
   static constexpr uint32_t kParts = kQueryParts<M, P>;
   using Query = ptx::U4[kParts][kSteps];
 
   GROK_DEVICE void loadQuery(const Rows &rows, Query &query) {
+    const QueryRow row[2] = {queryRow(rows, 0), queryRow(rows, 1)};
 #pragma unroll
     for (uint32_t part = 0; part < kParts; ++part)
 #pragma unroll
@@ -125,110 +191,194 @@ template <class M, class P> struct FlashAttention {
         uint32_t word[4];
 #pragma unroll
         for (uint32_t i = 0; i < 4; ++i) {
-          uint32_t d = s * 16 + i / 2 * 8 + pass.lane() % 4 * 2, h = i % 2;
+          const uint32_t d = s * 16 + i / 2 * 8 + pass.lane() % 4 * 2;
           const uint8_t *q =
               pass.template region<const uint8_t>(PrefillRegion::kQuery) +
               part * queryPartBytes<Pass>() +
-              (uint64_t(rows.token[h]) * M::kHeads + rows.head[h]) * kHeadDim *
-                  2;
+              (uint64_t(row[i % 2].token) * M::kHeads + row[i % 2].head) *
+                  kHeadDim * 2;
           word[i] = d < kHeadDim ? *(const uint32_t *)(q + d * 2) : 0;
         }
         query[part][s] = {word[0], word[1], word[2], word[3]};
       }
   }
 
-  /// Block b, which is in shared memory. kMasked: some row does not see all of
-  /// it.
-  template <bool kMasked>
-  GROK_DEVICE void attendBlock(uint32_t b, const Rows &rows, const Query &query,
-                               State &state) {
-    const uint32_t lane = pass.lane();
-    float score[8][4] = {};
-    // Two groups of 8 positions, the lower and upper 8 dimensions of a step.
-    const uint32_t key =
-        place(b % 2, 0) + (lane / 16 * 8 + lane % 8) * kRow + lane / 8 % 2 * 16;
-#pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s)
-#pragma unroll
-      for (uint32_t j = 0; j < 8; j += 2) {
-        ptx::U4 k = ptx::loadMatrices(key + j * 8 * kRow + s * 32);
-#pragma unroll
-        for (uint32_t part = 0; part < kParts; ++part) {
-          ptx::mma<M::kBF16>(score[j], query[part][s], k.x, k.y);
-          ptx::mma<M::kBF16>(score[j + 1], query[part][s], k.z, k.w);
-        }
-      }
+  using Scores = float[8 * 4];    // [8 positions][4], and of the outputs too
+  using Weights = uint32_t[8][2]; // pairs of 16-bit values
 
+  /// d[4 at ..] += a b.
+  template <uint32_t kSize>
+  GROK_DEVICE static void multiply(float (&d)[kSize], uint32_t at,
+                                   const ptx::U4 &a, uint32_t b0, uint32_t b1) {
+    float c[4] = {d[4 * at], d[4 * at + 1], d[4 * at + 2], d[4 * at + 3]};
+    ptx::mma<M::kBF16>(c, a, b0, b1);
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i)
+      d[4 * at + i] = c[i];
+  }
+  template <class T, uint32_t kSize>
+  GROK_DEVICE static void settle(T (&d)[kSize]) {
+#pragma unroll
+    for (T &v : d)
+      ptx::settled(v);
+  }
+  template <uint32_t kSize> GROK_DEVICE static void finish(float (&d)[kSize]) {
+    ptx::wgmmaCommit();
+    ptx::wgmmaWait<0>();
+    settle(d);
+  }
+
+  /// Dot products of the query rows and the block's keys.
+  GROK_DEVICE void multiplyKeys(uint32_t b, Query &query, Scores &score) {
+    if constexpr (kWide) {
+      settle(score);
+      ptx::wgmmaFence();
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s)
+#pragma unroll
+        for (uint32_t part = 0; part < kParts; ++part)
+          ptx::wgmma<M::kBF16, kKvPositions>(
+              score, query[part][s],
+              ptx::wgmmaOperand(place(b % 2, 0)) +
+                  (operandOffset(kKvPositions, 0, s * 16) >> 4));
+      finish(score);
+      // ptxas forgets that the next block needs the queries, too, unless they
+      // are changed here: by nothing.
+      const uint32_t zero = pass.params.tokens >> 31;
+#pragma unroll
+      for (auto &part : query)
+#pragma unroll
+        for (ptx::U4 &q : part)
+          q = ptx::copied(q, zero);
+    } else {
+      // Two groups of 8 positions, the lower and upper 8 dimensions of a step.
+      const uint32_t lane = pass.lane(),
+                     key = place(b % 2, 0) + (lane / 16 * 8 + lane % 8) * kRow +
+                           lane / 8 % 2 * 16;
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s)
+#pragma unroll
+        for (uint32_t j = 0; j < 8; j += 2) {
+          ptx::U4 k = ptx::loadMatrices(key + j * 8 * kRow + s * 32);
+#pragma unroll
+          for (uint32_t part = 0; part < kParts; ++part) {
+            multiply(score, j, query[part][s], k.x, k.y);
+            multiply(score, j + 1, query[part][s], k.z, k.w);
+          }
+        }
+    }
+  }
+
+  /// The outputs' share of the block's values.
+  GROK_DEVICE void multiplyValues(uint32_t b, Weights &weights, State &state) {
+    auto operand = [&](uint32_t s) {
+      return ptx::U4{weights[2 * s][0], weights[2 * s][1],
+                     weights[2 * s + 1][0], weights[2 * s + 1][1]};
+    };
+    if constexpr (kWide) {
+      settle(state.out);
+#pragma unroll
+      for (auto &pair : weights)
+        settle(pair);
+      ptx::wgmmaFence();
+#pragma unroll
+      for (uint32_t s = 0; s < 4; ++s)
+        ptx::wgmma<M::kBF16, kHeadDim>(
+            state.out, operand(s),
+            ptx::wgmmaOperand(place(b % 2, 1)) +
+                (operandOffset(kHeadDim, 0, s * 16) >> 4));
+      finish(state.out);
+    } else {
+      // Positions 0 to 7 and 8 to 15 of a step, two groups of 8 dimensions.
+      const uint32_t lane = pass.lane(),
+                     value = place(b % 2, 1) +
+                             (kTransposed
+                                  ? (lane / 16 * 8 + lane % 8) * kValueRow +
+                                        lane / 8 % 2 * 16
+                                  : (lane / 8 % 2 * 8 + lane % 8) * kValueRow +
+                                        lane / 16 * 16);
+#pragma unroll
+      for (uint32_t s = 0; s < 4; ++s)
+#pragma unroll
+        for (uint32_t n = 0; n < kSteps; ++n) {
+          ptx::U4 v =
+              kTransposed
+                  ? ptx::loadMatrices(value + n * 16 * kValueRow + s * 32)
+                  : ptx::loadMatricesTransposed(value + s * 16 * kValueRow +
+                                                n * 32);
+          multiply(state.out, 2 * n, operand(s), v.x, v.y);
+          multiply(state.out, 2 * n + 1, operand(s), v.z, v.w);
+        }
+    }
+  }
+
+  /// Block b, which is in shared memory. `masked`: some row does not see all of
+  /// it.
+  GROK_DEVICE void attendBlock(uint32_t b, bool masked, const Rows &rows,
+                               Query &query, State &state) {
+    Scores score = {};
+    multiplyKeys(b, query, score);
+#pragma unroll
+    for (float &v : score)
+      v = Score<M>::level(v);
+    if (masked)
+#pragma unroll
+      for (uint32_t i = 0; i < 32; ++i)
+        if (b * kKvPositions + i / 4 * 8 + pass.lane() % 4 * 2 + i % 2 >
+            rows.position[i % 4 / 2])
+          score[i] = kNegativeInfinity;
     float best[2] = {state.top[0], state.top[1]};
 #pragma unroll
-    for (uint32_t j = 0; j < 8; ++j)
-#pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) {
-        const uint32_t h = i / 2,
-                       p = b * kKvPositions + j * 8 + lane % 4 * 2 + i % 2;
-        score[j][i] = scoreOf<M>(score[j][i], rows.temperature[h]);
-        if (kMasked && p > rows.position[h])
-          score[j][i] = kNegativeInfinity;
-        best[h] = score[j][i] > best[h] ? score[j][i] : best[h];
-      }
+    for (uint32_t i = 0; i < 32; ++i)
+      best[i % 4 / 2] = __builtin_fmaxf(best[i % 4 / 2], score[i]);
+    float factor[2], shift[2];
 #pragma unroll
     for (uint32_t h = 0; h < 2; ++h) {
 #pragma unroll
-      for (uint32_t m = 1; m < 4; m *= 2) {
-        float other = ptx::shuffleXor(best[h], m);
-        best[h] = other > best[h] ? other : best[h];
-      }
-      const float keep = weightOf(state.top[h] - best[h]);
+      for (uint32_t m = 1; m < 4; m *= 2)
+        best[h] = __builtin_fmaxf(best[h], ptx::shuffleXor(best[h], m));
+      factor[h] = Score<M>::factor(rows.temperature[h]);
+      shift[h] = -(best[h] * factor[h]);
+      // One, to the bit, if the block has no larger score.
+      const float keep = ptx::exp2Approx((state.top[h] - best[h]) * factor[h]);
       state.top[h] = best[h];
       state.sum[h] *= keep;
 #pragma unroll
       for (uint32_t n = 0; n < 2 * kSteps; ++n) {
-        state.out[n][2 * h] *= keep;
-        state.out[n][2 * h + 1] *= keep;
+        state.out[4 * n + 2 * h] *= keep;
+        state.out[4 * n + 2 * h + 1] *= keep;
       }
     }
-    uint32_t weights[8][2]; // pairs of 16-bit values
+    Weights weights;
 #pragma unroll
     for (uint32_t j = 0; j < 8; ++j)
 #pragma unroll
       for (uint32_t h = 0; h < 2; ++h) {
-        float first = weightOf(score[j][2 * h] - best[h]),
-              second = weightOf(score[j][2 * h + 1] - best[h]);
+        auto weight = [&](uint32_t i) {
+          return ptx::exp2Approx(
+              ptx::fma(score[4 * j + i], factor[h], shift[h]));
+        };
+        const float first = weight(2 * h), second = weight(2 * h + 1);
         state.sum[h] += first + second;
-        weights[j][h] = to16Pair<M::kBF16>(first, second);
+        weights[j][h] = roundWeights(first, second);
       }
+    multiplyValues(b, weights, state);
+  }
 
-    // Positions 0 to 7 and 8 to 15 of a step, two groups of 8 dimensions.
-    const uint32_t value =
-        place(b % 2, 1) +
-        (kTransposed
-             ? (lane / 16 * 8 + lane % 8) * kValueRow + lane / 8 % 2 * 16
-             : (lane / 8 % 2 * 8 + lane % 8) * kValueRow + lane / 16 * 16);
-#pragma unroll
-    for (uint32_t s = 0; s < 4; ++s) {
-      const ptx::U4 w{weights[2 * s][0], weights[2 * s][1],
-                      weights[2 * s + 1][0], weights[2 * s + 1][1]};
-#pragma unroll
-      for (uint32_t n = 0; n < kSteps; ++n) {
-        ptx::U4 v = kTransposed
-                        ? ptx::loadMatrices(value + n * 16 * kValueRow + s * 32)
-                        : ptx::loadMatricesTransposed(
-                              value + s * 16 * kValueRow + n * 32);
-        ptx::mma<M::kBF16>(state.out[2 * n], w, v.x, v.y);
-        ptx::mma<M::kBF16>(state.out[2 * n + 1], w, v.z, v.w);
-      }
-    }
+  /// Weights are at most 1, which needs no clamping.
+  GROK_DEVICE static uint32_t roundWeights(float first, float second) {
+    if constexpr (M::kBF16)
+      return ptx::toBFloatPair(first, second);
+    return ptx::toHalfPair(first, second);
   }
 
   GROK_DEVICE void run(uint32_t first, uint32_t tokens) {
     Rows rows;
+    rows.first = first;
+    rows.tokens = tokens;
 #pragma unroll
     for (uint32_t h = 0; h < 2; ++h) {
-      uint32_t r = pass.warp() * 16 + pass.lane() / 4 + 8 * h, t = r / kGroup;
-      rows.there[h] = t < tokens;
-      rows.token[h] = first + (rows.there[h] ? t : tokens - 1);
-      rows.head[h] = kvHead * kGroup + r % kGroup;
-      rows.position[h] = pass.token(rows.token[h]).position;
+      rows.position[h] = pass.token(queryRow(rows, h).token).position;
       rows.temperature[h] = attentionTemperature<M>(rows.position[h]);
     }
     // Blocks that every row of the tile sees as a whole.
@@ -240,19 +390,16 @@ template <class M, class P> struct FlashAttention {
     load(0);
 #pragma unroll 1
     for (uint32_t b = 0; b < blocks; ++b) {
-      if (b + 1 < blocks) {
+      ptx::copyAsyncWait<0>();
+      // Nothing else is on its way: the fence would wait for it.
+      if constexpr (kWide)
+        ptx::fenceAsyncProxyShared();
+      ptx::barSync(0, kAttentionThreads); // and the other stage has been read
+      if (b + 1 < blocks)
         load(b + 1);
-        ptx::copyAsyncWait<1>();
-      } else {
-        ptx::copyAsyncWait<0>();
-      }
-      ptx::barSync(0, kAttentionThreads);
-      if (b < whole)
-        attendBlock<false>(b, rows, query, state);
-      else
-        attendBlock<true>(b, rows, query, state);
-      ptx::barSync(0, kAttentionThreads); // the stage has been read
+      attendBlock(b, b >= whole, rows, query, state);
     }
+    ptx::barSync(0, kAttentionThreads);
 
     typename Pass::Attn operand{
         pass.template region<uint8_t>(PrefillRegion::kAttn)};
@@ -262,13 +409,13 @@ template <class M, class P> struct FlashAttention {
       for (uint32_t m = 1; m < 4; m *= 2)
         state.sum[h] += ptx::shuffleXor(state.sum[h], m);
       const float scale = 1.0f / state.sum[h];
+      const QueryRow row = queryRow(rows, h);
 #pragma unroll
       for (uint32_t n = 0; n < 2 * kSteps; ++n)
-        if (uint32_t d = n * 8 + pass.lane() % 4 * 2;
-            rows.there[h] && d < kHeadDim)
-          operand.store(
-              rows.token[h], rows.head[h] * kHeadDim + d,
-              {state.out[n][2 * h] * scale, state.out[n][2 * h + 1] * scale});
+        if (uint32_t d = n * 8 + pass.lane() % 4 * 2; row.there && d < kHeadDim)
+          operand.store(row.token, row.head * kHeadDim + d,
+                        {state.out[4 * n + 2 * h] * scale,
+                         state.out[4 * n + 2 * h + 1] * scale});
     }
   }
 };

@@ -31,13 +31,34 @@ enum class PrefillRegion : uint32_t {
 
 inline constexpr uint32_t kNoPlace = ~0u; // of a token of a dropped expert
 
-/// {count, 0, 0, 0} or a tile of tokens of one expert.
+/// {count, counters} or a tile of tokens of one expert.
 struct GroupTile {
   uint32_t expert; // of the first entry: how many follow
   uint32_t begin;  // place of the first token
   uint32_t tokens;
   uint32_t reserved;
 };
+
+/// Tokens in whole groups of 8: what products load, and where an expert's end.
+GROK_DEVICE constexpr uint32_t wholeGroups(uint32_t tokens) {
+  return (tokens + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
+}
+
+/// Numbers of the next tiles of gate_up and of down, in what the first entry
+/// has no use for.
+inline constexpr uint32_t kGateUpCounter = 0, kDownCounter = 1;
+template <class Pass> GROK_DEVICE uint32_t *tileCounters(Pass &pass) {
+  return pass.template region<uint32_t>(PrefillRegion::kGroups) + 1;
+}
+
+/// A kernel's blocks may start before the launch whose results they read has
+/// ended.
+template <class P> GROK_DEVICE void awaitEarlierLaunch() {
+  if constexpr (P::kSm >= 90) {
+    ptx::letNextLaunchStart();
+    ptx::awaitLaunchBefore();
+  }
+}
 
 /// The sizes that the compiler planned with, from the constants of the
 /// translation unit.
@@ -58,6 +79,17 @@ template <class M, class P> constexpr PrefillShape prefillShape() {
   d.maxSeq = P::kMaxSeq;
   d.planes = P::kPlanes;
   return {d, {P::kTokens, P::kTileTokens, P::kStages, P::kSharedBytes}};
+}
+
+/// Neighbouring values in one access, aligned to their size.
+template <bool BF16, uint32_t kCount>
+GROK_DEVICE void store16(uint8_t *to, const float (&v)[kCount]) {
+  static_assert(kCount == 2 || kCount == 4 || kCount == 8);
+  ptx::Words<kCount / 2> words;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount / 2; ++i)
+    words.v[i] = to16Pair<BF16>(v[2 * i], v[2 * i + 1]);
+  *(ptx::Words<kCount / 2> *)to = words;
 }
 
 /// 16-bit values of an operand in the arena; `stride` tokens a panel.
@@ -86,14 +118,10 @@ struct PanelOperand {
 private:
   template <uint32_t kCount>
   GROK_DEVICE static void storeRounded(uint8_t *to, const float (&v)[kCount]) {
-    static_assert(kCount == 1 || kCount == 2 || kCount == 4);
     if constexpr (kCount == 1)
       *(uint16_t *)to = to16<M::kBF16>(v[0]);
-    else if constexpr (kCount == 2)
-      *(uint32_t *)to = to16Pair<M::kBF16>(v[0], v[1]);
     else
-      *(uint64_t *)to = uint64_t(to16Pair<M::kBF16>(v[2], v[3])) << 32 |
-                        to16Pair<M::kBF16>(v[0], v[1]);
+      store16<M::kBF16>(to, v);
   }
 };
 

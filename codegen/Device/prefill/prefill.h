@@ -7,6 +7,7 @@
 #include "codegen/Device/prefill/attention.h"
 #include "codegen/Device/prefill/choose.h"
 #include "codegen/Device/prefill/linear.h"
+#include "codegen/Device/prefill/qkv.h"
 #include "codegen/Device/prefill/rate.h"
 #include "codegen/Device/prefill/residual.h"
 #include "codegen/Device/prefill/routing.h"

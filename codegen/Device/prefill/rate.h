@@ -14,10 +14,10 @@ GROK_DEVICE void measureRate(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
   using Product = device::Product<Pass, AttnOutJob<Pass>>;
   Pass pass{params};
-  Product product = Product::of(pass);
+  Product product(pass);
   uint8_t *stages =
       pass.shared() + (product.base - ptx::sharedAddress(pass.shared()));
-  for (uint32_t i = pass.tid * 2; i < P::kStages * Product::kStageBytes;
+  for (uint32_t i = pass.tid * 2; i < P::kStages * Product::kStageRoom;
        i += productThreads(P::kSm) * 2) {
     float v = synthetic::matrixElement(17, i, 1.0f);
     *(uint16_t *)(stages + i) = to16<M::kBF16>(v);

@@ -12,6 +12,7 @@ template <class Pass> struct OwnedElements {
   static constexpr uint32_t kWidth = kHidden % 4 == 0 ? 4 : 1;
   static constexpr uint32_t kPerRound = kTokenThreads * kWidth;
   static constexpr uint32_t kRounds = (kHidden + kPerRound - 1) / kPerRound;
+  using Elements = float[kRounds][kWidth];
 
   /// Calls use(round, first element) for what the thread has.
   template <class Use> GROK_DEVICE static void forEach(Pass &pass, Use use) {
@@ -26,6 +27,9 @@ template <class Pass> struct OwnedElements {
   }
   GROK_DEVICE static void store(float *p, const float (&v)[kWidth]) {
     ptx::storeFloats(p, v);
+  }
+  GROK_DEVICE static void loadAll(Pass &pass, const float *p, Elements &v) {
+    forEach(pass, [&](uint32_t r, uint32_t i) { load(p + i, v[r]); });
   }
 };
 
@@ -52,22 +56,39 @@ enum class NextInput : uint32_t {
   kNothing  // the head takes the rows that it needs by itself
 };
 
+/// What storeNormed needs beside h, asked for before anything is waited for.
+template <NextInput kNext, class Pass> struct NormInputs {
+  using Owned = OwnedElements<Pass>;
+  static constexpr bool kSorts =
+      kNext == NextInput::kExperts && Pass::Model::kHashRouting;
+  typename Owned::Elements gain;
+  uint32_t place; // among its expert's tokens
+
+  GROK_DEVICE static NormInputs load(Pass &pass, uint32_t t,
+                                     const float *gain) {
+    NormInputs inputs;
+    Owned::loadAll(pass, gain, inputs.gain);
+    if constexpr (kSorts)
+      inputs.place = pass.template region<uint32_t>(PrefillRegion::kPlaces)[t];
+    return inputs;
+  }
+};
+
 /// h has been stored; stores RMSNorm(h; gain) as the operand of what comes
 /// next. With a learned router the experts' tokens are known later: the norm is
 /// kept for them.
 template <NextInput kNext, class Pass>
-GROK_DEVICE void storeNormed(
-    Pass &pass, uint32_t t, const float *gain, float squares,
-    const float (&h)[OwnedElements<Pass>::kRounds][OwnedElements<Pass>::kWidth],
-    float *parts) {
+GROK_DEVICE void
+storeNormed(Pass &pass, uint32_t t, const NormInputs<kNext, Pass> &inputs,
+            float squares, const typename OwnedElements<Pass>::Elements &h,
+            float *parts) {
   using M = typename Pass::Model;
   using Owned = OwnedElements<Pass>;
   const float factor = normFactor<Pass>(blockSum(pass, squares, parts));
-  auto value = [&](uint32_t r, uint32_t i, float (&v)[Owned::kWidth]) {
-    Owned::load(gain + i, v);
+  auto value = [&](uint32_t r, uint32_t, float (&v)[Owned::kWidth]) {
 #pragma unroll
     for (uint32_t e = 0; e < Owned::kWidth; ++e)
-      v[e] = h[r][e] * factor * v[e];
+      v[e] = h[r][e] * factor * inputs.gain[r][e];
   };
   if (pass.tid == 0)
     pass.template region<float>(PrefillRegion::kNorm)[t] = factor;
@@ -76,14 +97,12 @@ GROK_DEVICE void storeNormed(
              typename Pass::Input{
                  pass.template region<uint8_t>(PrefillRegion::kInput)},
              t, value);
-  if constexpr (kNext == NextInput::kExperts && M::kHashRouting) {
-    uint32_t place = pass.template region<uint32_t>(PrefillRegion::kPlaces)[t];
-    if (place != kNoPlace)
+  if constexpr (NormInputs<kNext, Pass>::kSorts)
+    if (inputs.place != kNoPlace)
       storeRow(pass,
                typename Pass::Sorted{
                    pass.template region<uint8_t>(PrefillRegion::kSorted)},
-               place, value);
-  }
+               inputs.place, value);
 }
 
 /// h = multiplier * Emb[token], and the first layer's input.
@@ -113,7 +132,10 @@ GROK_DEVICE void embedTokens(const abi::PrefillParams &params) {
                   place.embedding))[uint64_t(id % kTileRows) * M::kHidden + i];
     }
   };
-  float h[Owned::kRounds][Owned::kWidth], squares = 0;
+  const auto inputs =
+      NormInputs<NextInput::kLayer, Pass>::load(pass, t, pass.vectors(0));
+  typename Owned::Elements h;
+  float squares = 0;
   float *out = pass.template region<float>(PrefillRegion::kResidual) +
                uint64_t(t) * M::kHidden;
   Owned::forEach(pass, [&](uint32_t r, uint32_t i) {
@@ -124,8 +146,7 @@ GROK_DEVICE void embedTokens(const abi::PrefillParams &params) {
     }
     Owned::store(out + i, h[r]);
   });
-  storeNormed<NextInput::kLayer>(pass, t, pass.vectors(0), squares, h,
-                                 pass.sums(0));
+  storeNormed(pass, t, inputs, squares, h, pass.sums(0));
 }
 
 /// h += RMSNorm(y; gain), then the next input. kExperts: y is attn_out's
@@ -135,9 +156,15 @@ template <NextInput kNext, class M, class P>
 GROK_DEVICE void addOutput(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
   using Owned = OwnedElements<Pass>;
-  constexpr bool kMoe = kNext != NextInput::kExperts;
+  constexpr bool kMoe = kNext != NextInput::kExperts,
+                 kLast = kNext == NextInput::kNothing;
   Pass pass{params};
-  const uint32_t t = ptx::ctaid();
+  // The last tokens first: their outputs were stored last, and L2 may have
+  // them; and the next product begins with the first tokens.
+  const uint32_t t = ptx::nctaid() - 1 - ptx::ctaid();
+  if constexpr (!kMoe)
+    if (t == 0 && pass.tid < 2)
+      tileCounters(pass)[pass.tid] = 0;
   const float *outputs =
       pass.template region<const float>(PrefillRegion::kOutput);
   uint32_t place[M::kExpertsPerToken];
@@ -149,12 +176,18 @@ GROK_DEVICE void addOutput(const abi::PrefillParams &params) {
       place[j] = pass.template region<uint32_t>(PrefillRegion::kPlaces)[at];
       weight[j] = pass.template region<float>(PrefillRegion::kWeights)[at];
     }
-  float y[Owned::kRounds][Owned::kWidth], h[Owned::kRounds][Owned::kWidth];
+  typename Owned::Elements y, h, gain;
   float *residual = pass.template region<float>(PrefillRegion::kResidual) +
                     uint64_t(t) * M::kHidden;
+  Owned::loadAll(pass, residual, h);
+  Owned::loadAll(pass, pass.vectors(params.layer) + (kMoe ? 3 : 1) * M::kHidden,
+                 gain);
+  const auto inputs = NormInputs<kNext, Pass>::load(
+      pass, t,
+      pass.vectors(params.layer + (kMoe && !kLast ? 1 : 0)) +
+          (kMoe ? 0 : 2) * M::kHidden);
   float squares = 0;
   Owned::forEach(pass, [&](uint32_t r, uint32_t i) {
-    Owned::load(residual + i, h[r]);
     if constexpr (!kMoe) {
       Owned::load(outputs + uint64_t(t) * M::kHidden + i, y[r]);
     } else {
@@ -187,23 +220,17 @@ GROK_DEVICE void addOutput(const abi::PrefillParams &params) {
       squares = ptx::fma(y[r][e], y[r][e], squares);
   });
   const float factor = normFactor<Pass>(blockSum(pass, squares, pass.sums(0)));
-  const float *gain = pass.vectors(params.layer) + (kMoe ? 3 : 1) * M::kHidden;
   squares = 0;
   Owned::forEach(pass, [&](uint32_t r, uint32_t i) {
-    float g[Owned::kWidth];
-    Owned::load(gain + i, g);
 #pragma unroll
     for (uint32_t e = 0; e < Owned::kWidth; ++e) {
-      h[r][e] = ptx::fma(factor, y[r][e] * g[e], h[r][e]);
+      h[r][e] = ptx::fma(factor, y[r][e] * gain[r][e], h[r][e]);
       squares = ptx::fma(h[r][e], h[r][e], squares);
     }
     Owned::store(residual + i, h[r]);
   });
-  if constexpr (kNext != NextInput::kNothing)
-    storeNormed<kNext>(pass, t,
-                       kMoe ? pass.vectors(params.layer + 1)
-                            : pass.vectors(params.layer) + 2 * M::kHidden,
-                       squares, h, pass.sums(1));
+  if constexpr (!kLast)
+    storeNormed(pass, t, inputs, squares, h, pass.sums(1));
 }
 
 /// RMSNorm(h; gain) of a token, from the norm that was kept, to every place

@@ -158,8 +158,19 @@ GROK_DEVICE void chooseExperts(const abi::PrefillParams &params) {
   }
 }
 
+/// The tokens of an expert in as few tiles as possible, of nearly the same
+/// width.
+template <class Pass> struct ExpertTokens {
+  uint32_t tokens, tiles, width;
+
+  GROK_DEVICE explicit ExpertTokens(uint32_t tokens)
+      : tokens(tokens),
+        tiles((tokens + Pass::Plan::kTileTokens - 1) / Pass::Plan::kTileTokens),
+        width(tiles ? wholeGroups((tokens + tiles - 1) / tiles) : 0) {}
+};
+
 /// Gives every token a place among its expert's, in the order of the tokens,
-/// and cuts each expert's tokens into tiles: one block.
+/// and cuts each expert's tokens into tiles, the widest first: one block.
 template <class M, class P>
 GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
   using Pass = device::Pass<M, P>;
@@ -206,20 +217,24 @@ GROK_DEVICE void groupTokens(const abi::PrefillParams &params) {
     totals[e] = sum;
   }
   ptx::barSync(0, kGroupThreads);
-  if (pass.tid == 0) {
-    uint32_t begin = 0, used = 0;
-    for (uint32_t e = 0; e < kExperts; ++e) {
-      begins[e] = begin;
-      const uint32_t total = totals[e];
-      for (uint32_t at = 0; at + P::kTileTokens <= total; at += P::kTileTokens)
-        tiles[++used] = {e, begin + at, P::kTileTokens, 0};
-      begin += (total + kPanelTokens - 1) / kPanelTokens * kPanelTokens;
+  for (uint32_t e = pass.tid; e < kExperts; e += kGroupThreads) {
+    const ExpertTokens<Pass> own(totals[e]);
+    uint32_t begin = 0, first = 1, used = 0;
+    for (uint32_t f = 0; f < kExperts; ++f) {
+      const ExpertTokens<Pass> other(totals[f]);
+      begin += f < e ? wholeGroups(other.tokens) : 0;
+      first += other.width > own.width || (other.width == own.width && f < e)
+                   ? other.tiles
+                   : 0;
+      used += other.tiles;
     }
-    // What is left over comes last: the blocks' shares of it even out.
-    for (uint32_t e = 0; e < kExperts; ++e)
-      if (uint32_t left = totals[e] % P::kTileTokens)
-        tiles[++used] = {e, begins[e] + totals[e] - left, left, 0};
-    tiles[0] = {used, 0, 0, 0};
+    begins[e] = begin;
+    for (uint32_t i = 0, at = 0; i < own.tiles; ++i, at += own.width)
+      tiles[first + i] = {
+          e, begin + at,
+          own.tokens - at < own.width ? own.tokens - at : own.width, 0};
+    if (e == 0)
+      tiles[0] = {used, 0, 0, 0};
   }
   ptx::barSync(0, kGroupThreads);
   forEachRound([&](uint32_t i, bool kept, uint32_t expert, uint32_t same) {

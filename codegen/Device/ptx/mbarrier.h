@@ -64,6 +64,13 @@ GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes,
                : "memory");
 }
 
+/// sm_90: brings `bytes` (a multiple of 16) of global memory into L2.
+GROK_DEVICE void fetchBulk(const void *global, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global),
+               "r"(bytes)
+               : "memory");
+}
+
 /// sm_90: one thread copies `bytes` (a multiple of 16) from this block's shared
 /// memory to another's of the cluster, counted on a barrier there.
 GROK_DEVICE void bulkCopyRemote(uint32_t remote, uint32_t shared,

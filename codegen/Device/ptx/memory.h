@@ -10,6 +10,10 @@ namespace grok::ptx {
 template <uint32_t kCount> struct alignas(kCount * 4) Floats {
   float v[kCount];
 };
+/// The same of 32-bit words.
+template <uint32_t kCount> struct alignas(kCount * 4) Words {
+  uint32_t v[kCount];
+};
 /// kCount neighbouring values, aligned to their size.
 template <uint32_t kCount>
 GROK_DEVICE void loadFloats(const float *p, float (&v)[kCount]) {
@@ -25,6 +29,26 @@ GROK_DEVICE void storeFloats(float *p, const float (&v)[kCount]) {
   for (uint32_t i = 0; i < kCount; ++i)
     all.v[i] = v[i];
   *(Floats<kCount> *)p = all;
+}
+
+/// 16 bytes that are not written meanwhile, and that no one near reads again;
+/// as they were without `asks`.
+GROK_DEVICE void loadOnce16If(bool asks, const void *p, U4 &v) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\n"
+               "@p ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, "
+               "[%4];\n}"
+               : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+               : "l"(p), "r"(uint32_t(asks)));
+}
+
+/// The value before.
+GROK_DEVICE uint32_t fetchAdd(uint32_t *p, uint32_t v) {
+  uint32_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(p), "r"(v)
+               : "memory");
+  return before;
 }
 
 /// A hand-over word must be one access: PTX treats a vector access as separate

@@ -64,6 +64,16 @@ GROK_DEVICE uint32_t opaque(uint32_t v) {
   return v;
 }
 
+/// sm_90: blocks of the next launch may take the place of those of this one
+/// that end.
+GROK_DEVICE void letNextLaunchStart() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+/// sm_90: until the launch before this one has ended and its stores are seen.
+GROK_DEVICE void awaitLaunchBefore() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
 /// Whether p holds in every lane. A loop that ends by it keeps the warp
 /// together; one that lanes leave one by one makes every later warp-wide
 /// instruction slow.

@@ -14,9 +14,9 @@ GROK_DEVICE void wgmmaFence() {
 GROK_DEVICE void wgmmaCommit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits until all products that were committed are done.
-GROK_DEVICE void wgmmaWait() {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+/// Waits until at most kPending of the groups that were committed are at work.
+template <uint32_t kPending> GROK_DEVICE void wgmmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 /// By every warp of a warpgroup: its threads have kCount registers from here
 /// on, fewer or more than before. More are waited for.
@@ -27,8 +27,23 @@ template <uint32_t kCount> GROK_DEVICE void claimRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
-/// The value is one that a product has left: it is not read before.
+/// The value is one that a product has left and is not read before; or one that
+/// it will take, and is in its register before the fence.
 GROK_DEVICE void settled(float &v) { asm volatile("" : "+f"(v)::"memory"); }
+GROK_DEVICE void settled(uint32_t &v) { asm volatile("" : "+r"(v)::"memory"); }
+
+/// The same values in other registers. `zero` is what ptxas does not know to be
+/// zero.
+GROK_DEVICE U4 copied(const U4 &v, uint32_t zero) {
+  U4 c;
+  asm volatile("xor.b32 %0, %4, %8;\n"
+               "xor.b32 %1, %5, %8;\n"
+               "xor.b32 %2, %6, %8;\n"
+               "xor.b32 %3, %7, %8;"
+               : "=r"(c.x), "=r"(c.y), "=r"(c.z), "=r"(c.w)
+               : "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(zero));
+  return c;
+}
 
 /// Rows of 64 values of 16 bits, eight by eight in 1024 bytes, a row's groups
 /// of 16 bytes in the order group ^ row % 8 (the 128-byte swizzle). `shared` is
@@ -64,6 +79,10 @@ GROK_DEVICE uint64_t wgmmaOperand(uint32_t shared) {
 #define GROK_R80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define GROK_R96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
 #define GROK_R112 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define GROK_H64 "%64, %65, %66, %67, %68, %69, %70, %71"
+#define GROK_H80 "%80, %81, %82, %83, %84, %85, %86, %87"
+#define GROK_H96 "%96, %97, %98, %99, %100, %101, %102, %103"
+#define GROK_H112 "%112, %113, %114, %115, %116, %117, %118, %119"
 // clang-format on
 
 /// d += a b: a is 64 x 16, 16 rows a warp in the register order of
@@ -71,37 +90,42 @@ GROK_DEVICE uint64_t wgmmaOperand(uint32_t shared) {
 /// columns 8 j ..
 template <bool BF16, uint32_t kColumns, uint32_t kSize>
 GROK_DEVICE void wgmma(float (&d)[kSize], const U4 &a, uint64_t b) {
-  static_assert(kColumns / 2 <= kSize && kColumns % 32 == 0);
+  static_assert(kColumns / 2 <= kSize);
   if constexpr (kColumns == 32)
     GROK_WGMMA("32", GROK_R0, "%16", "%17", "%18", "%19", "%20", GROK_D16(0))
   else if constexpr (kColumns == 64)
     GROK_WGMMA("64", GROK_R0 ", " GROK_R16, "%32", "%33", "%34", "%35", "%36",
                GROK_D16(0), GROK_D16(16))
-  else if constexpr (kColumns == 96)
-    GROK_WGMMA("96", GROK_R0 ", " GROK_R16 ", " GROK_R32, "%48", "%49", "%50",
-               "%51", "%52", GROK_D16(0), GROK_D16(16), GROK_D16(32))
   else if constexpr (kColumns == 128)
     GROK_WGMMA("128", GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48, "%64",
                "%65", "%66", "%67", "%68", GROK_D16(0), GROK_D16(16),
                GROK_D16(32), GROK_D16(48))
-  else if constexpr (kColumns == 160)
-    GROK_WGMMA("160",
-               GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64,
-               "%80", "%81", "%82", "%83", "%84", GROK_D16(0), GROK_D16(16),
-               GROK_D16(32), GROK_D16(48), GROK_D16(64))
-  else if constexpr (kColumns == 192)
-    GROK_WGMMA("192",
+  else if constexpr (kColumns == 144)
+    GROK_WGMMA("144",
+               GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_H64,
+               "%72", "%73", "%74", "%75", "%76", GROK_D16(0), GROK_D16(16),
+               GROK_D16(32), GROK_D16(48), GROK_D4(64), GROK_D4(68))
+  else if constexpr (kColumns == 176)
+    GROK_WGMMA("176",
                GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                       ", " GROK_R80,
-               "%96", "%97", "%98", "%99", "%100", GROK_D16(0), GROK_D16(16),
-               GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D16(80))
-  else if constexpr (kColumns == 224)
-    GROK_WGMMA("224",
+                       ", " GROK_H80,
+               "%88", "%89", "%90", "%91", "%92", GROK_D16(0), GROK_D16(16),
+               GROK_D16(32), GROK_D16(48), GROK_D16(64), GROK_D4(80),
+               GROK_D4(84))
+  else if constexpr (kColumns == 208)
+    GROK_WGMMA("208",
                GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
-                       ", " GROK_R80 ", " GROK_R96,
-               "%112", "%113", "%114", "%115", "%116", GROK_D16(0),
+                       ", " GROK_R80 ", " GROK_H96,
+               "%104", "%105", "%106", "%107", "%108", GROK_D16(0),
                GROK_D16(16), GROK_D16(32), GROK_D16(48), GROK_D16(64),
-               GROK_D16(80), GROK_D16(96))
+               GROK_D16(80), GROK_D4(96), GROK_D4(100))
+  else if constexpr (kColumns == 240)
+    GROK_WGMMA("240",
+               GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
+                       ", " GROK_R80 ", " GROK_R96 ", " GROK_H112,
+               "%120", "%121", "%122", "%123", "%124", GROK_D16(0),
+               GROK_D16(16), GROK_D16(32), GROK_D16(48), GROK_D16(64),
+               GROK_D16(80), GROK_D16(96), GROK_D4(112), GROK_D4(116))
   else if constexpr (kColumns == 256)
     GROK_WGMMA("256",
                GROK_R0 ", " GROK_R16 ", " GROK_R32 ", " GROK_R48 ", " GROK_R64
@@ -109,8 +133,14 @@ GROK_DEVICE void wgmma(float (&d)[kSize], const U4 &a, uint64_t b) {
                "%128", "%129", "%130", "%131", "%132", GROK_D16(0),
                GROK_D16(16), GROK_D16(32), GROK_D16(48), GROK_D16(64),
                GROK_D16(80), GROK_D16(96), GROK_D16(112))
+  else
+    static_assert(kColumns == 32, "a number of columns that no product has");
 }
 
+#undef GROK_H64
+#undef GROK_H80
+#undef GROK_H96
+#undef GROK_H112
 #undef GROK_R0
 #undef GROK_R16
 #undef GROK_R32
