@@ -94,6 +94,7 @@ private:
   double layerUs(const std::vector<PhaseTimes> &phases, double handOver,
                  bool stops);
   double kvUs(uint32_t batch, uint32_t context);
+  double handOverUs(uint32_t batch);
 
   DeviceOp device;
   Target target;
@@ -283,10 +284,13 @@ double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
   return now - layerBegan;
 }
 
-/// A hand-over carries words of every row, which all slots read.
-static double handOverUs(const Target &target, uint32_t batch) {
-  constexpr double kRowShare = 0.32; // of a hand-over, as a further row costs
-  return target.handOverStreamUs * (1 + kRowShare * (batch - 1));
+/// A hand-over carries words of every row, which all slots read. Warps of a
+/// kernel for one row don't wait for each other; those of a batch's do, with
+/// one row too.
+double LatencyModel::handOverUs(uint32_t batch) {
+  constexpr double kRowShare = 0.25; // of a hand-over, as a row costs more
+  const bool alone = device.find<BoundsOp>().getBatch() == 1;
+  return target.handOverStreamUs * (alone ? 1 : 1 + kRowShare * batch);
 }
 
 Terms LatencyModel::step(const Outcome &outcome, uint32_t batch,
@@ -299,7 +303,7 @@ Terms LatencyModel::step(const Outcome &outcome, uint32_t batch,
     if (phase.kind == PhaseKind::Attention)
       phase.stream += kv;
   }
-  const double handOver = handOverUs(target, batch),
+  const double handOver = handOverUs(batch),
                layer = layerUs(phases, handOver, !sizes.hash);
   // A learned router's experts can't be streamed before they are known.
   const double known = sizes.hash ? layer : layerUs(phases, handOver, false);
