@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/bundle/Half.h"
@@ -46,9 +47,14 @@ void scale(const uint8_t *in, float factor, std::span<float> out) {
     out[i] = float(int8_t(in[i])) * factor;
 }
 
-void decodeBlocks(const uint8_t *in, std::span<float> out) {
-  for (size_t i = 0; i < out.size(); i += kBlockElements, in += kBlockBytes)
-    scale(in + 2, f16ToFloat(load16(in)), out.subspan(i, kBlockElements));
+std::optional<size_t> decodeBlocks(const uint8_t *in, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); i += kBlockElements, in += kBlockBytes) {
+    float factor = f16ToFloat(load16(in));
+    if (!std::isfinite(factor))
+      return i;
+    scale(in + 2, factor, out.subspan(i, kBlockElements));
+  }
+  return std::nullopt;
 }
 
 constexpr uint64_t kSquare = 64;
@@ -157,24 +163,27 @@ std::span<const uint8_t> RowReader::rowBytes(const StoredTensor &tensor,
   return {touch(part.file, part.offset + row % rows * stride, bytes), bytes};
 }
 
-void RowReader::read(const StoredTensor &tensor, uint64_t row,
-                     std::span<float> out) {
+std::optional<size_t> RowReader::read(const StoredTensor &tensor, uint64_t row,
+                                      std::span<float> out) {
   const uint8_t *in = rowBytes(tensor, row, out.size()).data();
   switch (tensor.coding) {
   case StoredTensor::Coding::kPlain:
     decodePlain(tensor.type, in, out);
-    return;
+    return std::nullopt;
   case StoredTensor::Coding::kBlocks:
-    decodeBlocks(in, out);
-    return;
+    return decodeBlocks(in, out);
   case StoredTensor::Coding::kScaled: {
     uint64_t width = out.size() / tensor.scaleBlocks;
-    for (uint64_t block = 0; block < tensor.scaleBlocks; ++block)
-      scale(in + block * width, bf16ToFloat(blockScale(tensor, row, block)),
-            out.subspan(block * width, width));
-    return;
+    for (uint64_t block = 0; block < tensor.scaleBlocks; ++block) {
+      float factor = bf16ToFloat(blockScale(tensor, row, block));
+      if (!std::isfinite(factor))
+        return block * width;
+      scale(in + block * width, factor, out.subspan(block * width, width));
+    }
+    return std::nullopt;
   }
   }
+  return std::nullopt;
 }
 
 uint16_t RowReader::blockScale(const StoredTensor &tensor, uint64_t row,
@@ -184,18 +193,25 @@ uint16_t RowReader::blockScale(const StoredTensor &tensor, uint64_t row,
   return load16(scales + (block * tensor.shape[0] + row) * 2);
 }
 
-bool RowReader::readCodes(const StoredTensor &tensor, uint64_t row,
-                          std::span<uint8_t> codes, RowScales &scales) {
+bool RowReader::hasCodes(const StoredTensor &tensor) {
   const uint64_t blocks = tensor.scaleBlocks;
-  if (tensor.coding != StoredTensor::Coding::kScaled ||
-      (blocks != 1 &&
-       !(hasScaleBlocks(uint32_t(codes.size())) && kScaleBlocks % blocks == 0)))
-    return false;
+  return tensor.coding == StoredTensor::Coding::kScaled &&
+         (blocks == 1 || (hasScaleBlocks(uint32_t(tensor.shape.back())) &&
+                          kScaleBlocks % blocks == 0));
+}
+
+std::optional<size_t> RowReader::readCodes(const StoredTensor &tensor,
+                                           uint64_t row,
+                                           std::span<uint8_t> codes,
+                                           RowScales &scales) {
   std::memcpy(codes.data(), rowBytes(tensor, row, codes.size()).data(),
               codes.size());
-  for (uint64_t i = 0; i < kScaleBlocks; ++i)
-    scales[i] = blockScale(tensor, row, i * blocks / kScaleBlocks);
-  return true;
+  for (uint64_t i = 0; i < kScaleBlocks; ++i) {
+    scales[i] = blockScale(tensor, row, i * tensor.scaleBlocks / kScaleBlocks);
+    if (!std::isfinite(bf16ToFloat(scales[i])))
+      return i * codes.size() / kScaleBlocks;
+  }
+  return std::nullopt;
 }
 
 void RowReader::readStored(const StoredTensor &tensor, uint64_t row,

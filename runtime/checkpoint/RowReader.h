@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/bundle/Quantize.h"
@@ -19,14 +21,24 @@ public:
 
   /// A row of a matrix, or the one row of a vector, in float32. The tensor's
   /// elements are F32, F16 or BF16, or coded; its data may lie at any address.
-  void read(const StoredTensor &tensor, uint64_t row, std::span<float> out);
+  /// The first column whose scale is not finite, if there is one.
+  [[nodiscard]] std::optional<size_t> read(const StoredTensor &tensor,
+                                           uint64_t row, std::span<float> out);
   /// The same as stored, for plain 16-bit tensors.
   void readStored(const StoredTensor &tensor, uint64_t row,
                   std::span<uint16_t> out);
-  /// Codes and scales as stored, where they are int8 and the blocks of their
-  /// scales can be told apart in RowScales; false elsewhere.
-  bool readCodes(const StoredTensor &tensor, uint64_t row,
-                 std::span<uint8_t> codes, RowScales &scales);
+  /// Whether a tensor is int8 and the blocks of its scales can be told apart in
+  /// RowScales.
+  static bool hasCodes(const StoredTensor &tensor);
+  /// Codes and scales of such a tensor as stored. What read() returns.
+  [[nodiscard]] std::optional<size_t> readCodes(const StoredTensor &tensor,
+                                                uint64_t row,
+                                                std::span<uint8_t> codes,
+                                                RowScales &scales);
+  /// Of the file that a tensor begins in.
+  const std::string &path(const StoredTensor &tensor) const {
+    return files_[tensor.parts[0].file].path();
+  }
 
 private:
   /// The bf16 scale of a block of inputs of a row.
