@@ -17,7 +17,7 @@ import compare
 
 # Sums in another order. A block of scales in another's place gives 0.2 or more.
 SAME = 1e-5
-# Scales of their own make codes coarser by up to half a step: rounding, which this bound must let through.
+# New scales round every code again, by 3e-3 of the weights, and a near tie of the router may fall the other way.
 ROUNDED = 0.3
 IDS = ",".join(str(i * 7 % 48) for i in range(24))
 
