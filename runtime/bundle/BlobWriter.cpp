@@ -25,7 +25,7 @@ uint64_t noteBytes(uint64_t blobBytes) {
 constexpr uint64_t kLargeBlob = uint64_t(1) << 30;
 /// What packing alone does on one core, hash beside it: from rows, and from
 /// columns, which are turned first.
-constexpr double kPackRate = 1e9, kTurnRate = 5e8;
+constexpr double kPackRate = 1e9, kTurnRate = 4e8;
 
 std::string duration(double seconds) {
   if (seconds < 120)
