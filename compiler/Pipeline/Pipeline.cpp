@@ -9,6 +9,7 @@
 #include "runtime/bundle/Manifest.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/tokenizer/BytePair.h"
+#include "runtime/tokenizer/PluginTokenizer.h"
 
 namespace grok {
 namespace {
@@ -24,6 +25,41 @@ absl::StatusOr<std::string> readTokenizer(const std::string &path) {
         path, ": found an empty file, expected a tokenizer; download it again "
               "or move it away"));
   return bytes;
+}
+
+/// What text that is generated stops on.
+void checkStops(const BytePairTokenizer &tokenizer, const std::string &path,
+                const CompileHooks &hooks) {
+  for (const char *stop : {"<|eos|>", "<|separator|>"})
+    if (tokenizer.special(stop) < 0 && hooks.report)
+      hooks.report(CompileHooks::Severity::kWarning,
+                   absl::StrCat(path, ": found no special token '", stop,
+                                "', expected it: no text stops on it"));
+}
+
+/// What is wrong with a tokenizer is better known now than when text is asked
+/// for.
+absl::Status checkTokenizer(const CompileRequest &request,
+                            const std::string &name, const std::string &text,
+                            const CompileHooks &hooks) {
+  const std::string &path = request.tokenizer;
+  const uint32_t vocabulary = request.model.vocabSize;
+  if (name == kBytePairFile) {
+    absl::StatusOr<BytePairTokenizer> tokenizer =
+        BytePairTokenizer::parse(text, path, vocabulary);
+    if (tokenizer.ok())
+      checkStops(*tokenizer, path, hooks);
+    return tokenizer.status();
+  }
+  if (name != kSentencePieceFile)
+    return absl::OkStatus();
+  absl::Status status = PluginTokenizer::open(path, vocabulary).status();
+  if (!absl::IsUnavailable(status))
+    return status;
+  if (hooks.report)
+    hooks.report(CompileHooks::Severity::kRemark,
+                 absl::StrCat(path, ": not checked; ", status.message()));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<TensorSource>>
@@ -58,13 +94,9 @@ absl::Status compile(const CompileRequest &request, std::ostream &text,
     return tokenizer.status();
   std::string name =
       std::filesystem::path(request.tokenizer).filename().string();
-  if (name == kBytePairFile) // what is wrong with it is better known now
-    if (absl::Status status =
-            BytePairTokenizer::parse(*tokenizer, request.tokenizer,
-                                     request.model.vocabSize)
-                .status();
-        !status.ok())
-      return status;
+  if (absl::Status status = checkTokenizer(request, name, *tokenizer, hooks);
+      !status.ok())
+    return status;
   Ingredients ingredients{[&] { return openWeights(request, hooks); },
                           *std::move(tokenizer), std::move(name)};
   return build(request, ingredients, text, hooks);

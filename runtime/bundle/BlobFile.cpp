@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <fcntl.h>
+#include <iterator>
 #include <unistd.h>
 #include <utility>
 
@@ -17,11 +18,24 @@ constexpr size_t kPieceBytes = size_t(1) << 20; // stays in a cache
 constexpr size_t kWaitingPieces = 6;            // for each of the two threads
 constexpr uint64_t kMeasuredBytes = uint64_t(64) << 20;
 
+/// Calls `visit(chunk, count)` for each chunk that some of the bytes lie in,
+/// with their number.
+template <typename Visit>
+void forEachChunk(uint64_t offset, uint64_t bytes, const Visit &visit) {
+  for (uint64_t at = offset, end = offset + bytes; at < end;) {
+    uint64_t chunk = at / kHashChunkBytes,
+             next = std::min(end, (chunk + 1) * kHashChunkBytes);
+    visit(chunk, next - at);
+    at = next;
+  }
+}
+
 } // namespace
 
 BlobFile::BlobFile(std::string path, uint64_t bytes, Order order)
     : path_(std::move(path)), bytes_(bytes), order_(order),
-      hasher_(kWaitingPieces), writer_(kWaitingPieces) {
+      missing_(chunkCount(bytes)), hasher_(kWaitingPieces),
+      writer_(kWaitingPieces) {
   // All pieces there can be: what frees one must not need memory.
   free_.reserve(2 * (kWaitingPieces + 2));
   piece_ = newPiece();
@@ -46,16 +60,49 @@ absl::Status BlobFile::create() {
   return absl::OkStatus();
 }
 
-absl::Status BlobFile::reopen(uint64_t prefix,
-                              std::vector<std::string> chunks) {
+absl::StatusOr<size_t> BlobFile::reopen(const ChunkHashes &chunks) {
   file_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file_ < 0)
     return systemError(path_, "opening", errno);
-  if (order_ == Order::kAny)
-    return absl::OkStatus();
-  chunksTaken_ = chunks.size();
-  hash_ = BlobHash(std::move(chunks));
-  return hasher_.give([this, prefix] { return hashPrefix(prefix); });
+  std::vector<uint64_t> numbers;
+  for (const auto &[number, hash] : chunks)
+    if (number < chunkCount(bytes_))
+      numbers.push_back(number);
+  absl::StatusOr<std::vector<std::string>> found =
+      hashBlobChunks(file_, path_, bytes_, numbers);
+  if (!found.ok())
+    return found.status();
+  size_t changed = 0;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (chunks.at(numbers[i]) != (*found)[i])
+      ++changed;
+    else if (order_ == Order::kAny || kept_.size() == numbers[i])
+      kept_[numbers[i]] = (*found)[i];
+  if (order_ == Order::kAny) {
+    known_ = kept_;
+    return changed;
+  }
+  std::vector<std::string> first;
+  for (const auto &[number, hash] : kept_)
+    first.push_back(hash);
+  noted_ = first.size();
+  hash_ = BlobHash(std::move(first));
+  return changed;
+}
+
+bool BlobFile::holds(uint64_t offset, uint64_t bytes) const {
+  for (uint64_t chunk = offset / kHashChunkBytes;
+       chunk * kHashChunkBytes < offset + bytes; ++chunk)
+    if (!kept_.count(chunk))
+      return false;
+  return true;
+}
+
+void BlobFile::expect(uint64_t offset, uint64_t bytes) {
+  forEachChunk(offset, bytes, [&](uint64_t chunk, uint64_t count) {
+    if (!kept_.count(chunk))
+      missing_[chunk] += count;
+  });
 }
 
 absl::StatusOr<double> BlobFile::measure() {
@@ -90,7 +137,10 @@ absl::Status BlobFile::flush() {
             hasher_.give([this, piece] { return hash(*piece); });
         !status.ok())
       return status;
-  return writer_.give([this, piece] { return put(*piece); });
+  return writer_.give([this, piece] {
+    absl::Status status = put(*piece);
+    return status.ok() && order_ == Order::kAny ? countDown(*piece) : status;
+  });
 }
 
 /// Both threads may hold it; it is free again when the last one is done.
@@ -116,37 +166,36 @@ std::shared_ptr<BlobFile::Piece> BlobFile::newPiece() {
 absl::Status BlobFile::sync(Synced then) {
   if (absl::Status status = flush(); !status.ok())
     return status;
-  return writer_.give(
-      [this, then = std::move(then), written = written_]() -> absl::Status {
-        if (::fdatasync(file_) != 0)
-          return systemError(path_, "writing", errno);
-        return then(takeChunks(written));
-      });
+  // Bytes that come in order may be hashed before they are written.
+  uint64_t end = order_ == Order::kAscending ? written_ / kHashChunkBytes
+                                             : chunkCount(bytes_);
+  return writer_.give([this, then = std::move(then), end]() -> absl::Status {
+    ChunkHashes chunks = takeChunks(end);
+    if (::fdatasync(file_) != 0)
+      return systemError(path_, "writing", errno);
+    return then(chunks);
+  });
 }
 
-/// The hashes that no one has taken of chunks before byte `written`.
-std::vector<std::string> BlobFile::takeChunks(uint64_t written) {
-  std::lock_guard lock(chunksMutex_);
-  uint64_t whole = written / kHashChunkBytes;
-  size_t count = size_t(std::min<uint64_t>(
-      chunks_.size(), whole > chunksTaken_ ? whole - chunksTaken_ : 0));
-  std::vector<std::string> taken(chunks_.begin(),
-                                 chunks_.begin() + ptrdiff_t(count));
-  chunks_.erase(chunks_.begin(), chunks_.begin() + ptrdiff_t(count));
-  chunksTaken_ += count;
-  return taken;
+/// The hashes that no one has taken of chunks before chunk `end`.
+ChunkHashes BlobFile::takeChunks(uint64_t end) {
+  std::lock_guard lock(freshMutex_);
+  ChunkHashes rest;
+  while (!fresh_.empty() && fresh_.rbegin()->first >= end)
+    rest.insert(fresh_.extract(std::prev(fresh_.end())));
+  return std::exchange(fresh_, std::move(rest));
 }
 
 absl::StatusOr<std::string> BlobFile::finish() {
   absl::Status status = flush();
   if (status.ok() && order_ == Order::kAny)
-    status = writer_.drain(); // the hash reads the file
+    status = writer_.drain(); // what is hashed has been written
   if (status.ok())
     status = writer_.give([this] { return syncFile(file_, path_); });
   if (!status.ok())
     return status;
   absl::StatusOr<std::string> hash =
-      order_ == Order::kAny ? hashBlobFile(file_, path_, bytes_) : finishHash();
+      order_ == Order::kAny ? finishChunks() : finishHash();
   status = writer_.drain();
   if (::close(std::exchange(file_, -1)) != 0 && status.ok())
     status = systemError(path_, "writing", errno);
@@ -159,6 +208,44 @@ absl::StatusOr<std::string> BlobFile::finishHash() {
   if (absl::Status status = hashZeros(bytes_); !status.ok())
     return status;
   return hash_.finish();
+}
+
+/// Nothing is ever written to some chunks: they are padding.
+absl::StatusOr<std::string> BlobFile::finishChunks() {
+  if (absl::Status status = hasher_.drain(); !status.ok())
+    return status;
+  std::vector<std::string> chunks;
+  for (uint64_t chunk = 0; chunk < chunkCount(bytes_); ++chunk) {
+    if (!known_.count(chunk))
+      if (absl::Status status = hashWritten(chunk); !status.ok())
+        return status;
+    chunks.push_back(known_.at(chunk));
+  }
+  return blobHash(chunks);
+}
+
+/// Has the chunks hashed that are whole by this piece.
+absl::Status BlobFile::countDown(const Piece &piece) {
+  absl::Status status;
+  forEachChunk(
+      piece.offset, piece.bytes.size(), [&](uint64_t chunk, uint64_t count) {
+        if (missing_[chunk] == 0 || !status.ok())
+          return; // kept, and written once more
+        missing_[chunk] -= std::min(count, missing_[chunk]);
+        if (missing_[chunk] == 0)
+          status = hasher_.give([this, chunk] { return hashWritten(chunk); });
+      });
+  return status;
+}
+
+absl::Status BlobFile::hashWritten(uint64_t chunk) {
+  absl::StatusOr<std::string> hash = hashBlobChunk(file_, path_, bytes_, chunk);
+  if (!hash.ok())
+    return hash.status();
+  known_[chunk] = *hash;
+  std::lock_guard lock(freshMutex_);
+  fresh_[chunk] = *std::move(hash);
+  return absl::OkStatus();
 }
 
 absl::Status BlobFile::put(const Piece &piece) const {
@@ -176,12 +263,16 @@ absl::Status BlobFile::put(const Piece &piece) const {
 }
 
 absl::Status BlobFile::hash(const Piece &piece) {
-  if (piece.offset < hash_.bytes())
+  // A part that begins in a chunk that was kept is written once more.
+  uint64_t known = hash_.bytes() - std::min(hash_.bytes(), piece.offset);
+  if (known && hash_.bytes() > kept_.size() * kHashChunkBytes)
     return absl::InternalError(absl::StrCat(
         path_, ": packed byte ", piece.offset, " after byte ", hash_.bytes()));
   absl::Status status = hashZeros(piece.offset);
   if (status.ok())
-    status = hash_.update(piece.bytes);
+    status = hash_.update(
+        std::span(piece.bytes)
+            .subspan(std::min<uint64_t>(known, piece.bytes.size())));
   noteChunks();
   return status;
 }
@@ -196,30 +287,11 @@ absl::Status BlobFile::hashZeros(uint64_t until) {
   return status;
 }
 
-/// What an earlier run has written, behind the chunks whose hashes are known.
-absl::Status BlobFile::hashPrefix(uint64_t bytes) {
-  std::vector<uint8_t> buffer(kPieceBytes);
-  while (hash_.bytes() < bytes) {
-    uint64_t step = std::min<uint64_t>(bytes - hash_.bytes(), buffer.size());
-    absl::StatusOr<size_t> got =
-        readAt(file_, path_, hash_.bytes(), std::span(buffer).first(step),
-               absl::StrCat(bytes));
-    if (!got.ok())
-      return got.status();
-    if (absl::Status status = hash_.update({buffer.data(), *got}); !status.ok())
-      return status;
-  }
-  noteChunks();
-  return absl::OkStatus();
-}
-
 /// Puts the hashes that hash_ has more by now where sync() finds them.
 void BlobFile::noteChunks() {
-  std::lock_guard lock(chunksMutex_);
-  const std::vector<std::string> &known = hash_.chunks();
-  chunks_.insert(chunks_.end(),
-                 known.begin() + ptrdiff_t(chunksTaken_ + chunks_.size()),
-                 known.end());
+  std::lock_guard lock(freshMutex_);
+  for (const auto &chunks = hash_.chunks(); noted_ < chunks.size(); ++noted_)
+    fresh_[noted_] = chunks[noted_];
 }
 
 } // namespace grok

@@ -21,7 +21,7 @@ class BlobFile {
 public:
   enum class Order {
     kAscending, // writes come in the order of their offsets
-    kAny,       // the hash is taken when all is written
+    kAny,       // chunks are hashed once all of their bytes are written
   };
 
   BlobFile(std::string path, uint64_t bytes, Order order);
@@ -30,9 +30,14 @@ public:
 
   /// A new file with room for the blob; all that is not written is 0.
   absl::Status create();
-  /// One that is there, written up to `prefix` if the order is ascending, with
-  /// the hashes that are known of its first chunks.
-  absl::Status reopen(uint64_t prefix, std::vector<std::string> chunks);
+  /// One that is there. Of the chunks that an earlier run knew, those are kept
+  /// that still have their hash; if the order is ascending, up to the first
+  /// that is missing. The number of those that have another.
+  absl::StatusOr<size_t> reopen(const ChunkHashes &chunks);
+  /// Whether bytes lie in chunks that reopen() kept.
+  bool holds(uint64_t offset, uint64_t bytes) const;
+  /// Announces bytes that will be written, before any is.
+  void expect(uint64_t offset, uint64_t bytes);
 
   /// Bytes a second that the disk takes, measured on the blob's own space
   /// before anything is written.
@@ -41,7 +46,7 @@ public:
   absl::Status write(uint64_t offset, std::span<const uint8_t> bytes);
   /// Takes the hashes of chunks that have become known, all of them on the
   /// disk.
-  using Synced = std::function<absl::Status(std::span<const std::string>)>;
+  using Synced = std::function<absl::Status(const ChunkHashes &)>;
   /// Calls `then` once everything that was written so far is on the disk.
   absl::Status sync(Synced then);
   /// Everything is on the disk; the blob's hash.
@@ -55,12 +60,14 @@ private:
   absl::Status flush();
   std::shared_ptr<Piece> newPiece();
   absl::Status put(const Piece &piece) const;
+  absl::Status countDown(const Piece &piece);
   absl::Status hash(const Piece &piece);
   absl::Status hashZeros(uint64_t until);
-  absl::Status hashPrefix(uint64_t bytes);
+  absl::Status hashWritten(uint64_t chunk);
   absl::StatusOr<std::string> finishHash();
+  absl::StatusOr<std::string> finishChunks();
   void noteChunks();
-  std::vector<std::string> takeChunks(uint64_t written);
+  ChunkHashes takeChunks(uint64_t end);
 
   const std::string path_;
   const uint64_t bytes_;
@@ -70,11 +77,14 @@ private:
   std::vector<std::unique_ptr<Piece>> free_; // memory that is used again
   std::shared_ptr<Piece> piece_;             // being filled
   uint64_t written_ = 0;                     // end of what was given last
-  BlobHash hash_;                            // of the hashing thread
-  std::mutex chunksMutex_;
-  std::vector<std::string> chunks_; // that hash_ has and no sync() has taken
-  uint64_t chunksTaken_ = 0;
-  Worker hasher_, writer_;
+  ChunkHashes kept_;                         // by reopen()
+  std::vector<uint64_t> missing_;            // bytes that a chunk still needs
+  BlobHash hash_;     // kAscending; of the hashing thread
+  size_t noted_ = 0;  // chunks of hash_ that fresh_ had
+  ChunkHashes known_; // kAny; of the hashing thread
+  std::mutex freshMutex_;
+  ChunkHashes fresh_;      // that no sync() has taken
+  Worker hasher_, writer_; // the second gives to the first
 };
 
 } // namespace grok

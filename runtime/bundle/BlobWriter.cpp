@@ -23,8 +23,9 @@ uint64_t noteBytes(uint64_t blobBytes) {
 }
 /// Blobs from which on it is worth while to say how long it takes.
 constexpr uint64_t kLargeBlob = uint64_t(1) << 30;
-/// What packing alone does on one core, hash beside it.
-constexpr double kPackRate = 1e9;
+/// What packing alone does on one core, hash beside it: from rows, and from
+/// columns, which are turned first.
+constexpr double kPackRate = 1e9, kTurnRate = 4e8;
 
 std::string duration(double seconds) {
   if (seconds < 120)
@@ -34,13 +35,14 @@ std::string duration(double seconds) {
   return absl::StrFormat("%.1f h", seconds / 3600);
 }
 
-absl::Status announce(BlobFile &file, uint64_t bytes, const WriteHooks &hooks) {
+absl::Status announce(BlobFile &file, uint64_t bytes, bool turned,
+                      const WriteHooks &hooks) {
   if (bytes < kLargeBlob || !hooks.report)
     return absl::OkStatus();
   absl::StatusOr<double> disk = file.measure();
   if (!disk.ok())
     return disk.status();
-  double rate = std::min(*disk, kPackRate);
+  double rate = std::min(*disk, turned ? kTurnRate : kPackRate);
   hooks.report(
       false, absl::StrFormat("weights: %.2f GB to write, about %s at %.2f GB/s",
                              double(bytes) * 1e-9,
@@ -55,67 +57,86 @@ BlobWriter::BlobWriter(const ModelConfig &model, const PlanTables &plan,
     : model_(model), plan_(plan), weights_(weights),
       directory_(std::move(directory)) {}
 
-absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
-                                             const PackJournal::Packed &packed,
-                                             const WriteHooks &hooks) {
-  bool whole = weights_.wantsWholeMatrices();
-  std::vector<BlobPart> parts = packingOrder(model_, plan_, whole);
-  uint64_t skipped = std::min<uint64_t>(packed.parts, parts.size()), done = 0;
-  for (uint64_t i = 0; i < skipped; ++i)
-    done += parts[i].bytes;
-  std::span<const BlobPart> rest = std::span(parts).subspan(skipped);
+absl::Status BlobWriter::begin(BlobFile &file, PackJournal &journal,
+                               const std::string &key,
+                               const WriteHooks &hooks) const {
+  absl::Status status = file.create();
+  if (status.ok())
+    status =
+        announce(file, plan_.blobBytes, weights_.wantsWholeMatrices(), hooks);
+  if (status.ok() && !key.empty())
+    status = journal.create(directory_, key);
+  return status;
+}
 
+absl::Status BlobWriter::goOn(BlobFile &file, PackJournal &journal,
+                              const ChunkHashes &packed,
+                              const WriteHooks &hooks) const {
+  absl::StatusOr<size_t> changed = file.reopen(packed);
+  if (!changed.ok())
+    return changed.status();
+  if (*changed && hooks.report)
+    hooks.report(
+        true, absl::StrCat(directory_, "/", kBlobFile, ": found ", *changed,
+                           *changed == 1 ? " chunk" : " chunks",
+                           " changed since an earlier run, expected none; what "
+                           "lies there is packed again, but the disk may be at "
+                           "fault"));
+  return journal.open(directory_);
+}
+
+absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
+                                             const ChunkHashes &packed,
+                                             const WriteHooks &hooks) {
+  const bool whole = weights_.wantsWholeMatrices(), again = !packed.empty();
   PackJournal journal; // outlives the file's threads, which write to it
   BlobFile file(absl::StrCat(directory_, "/", kBlobFile), plan_.blobBytes,
                 whole ? BlobFile::Order::kAny : BlobFile::Order::kAscending);
-  absl::Status status;
-  if (packed.parts) {
-    const BlobPart *last = skipped ? &parts[skipped - 1] : nullptr;
-    status = file.reopen(last ? last->offset + last->bytes : 0, packed.chunks);
-    if (status.ok())
-      status = journal.open(directory_);
-    if (status.ok() && hooks.report)
-      hooks.report(false, absl::StrFormat("weights: going on at %.2f of %.2f "
-                                          "GB, where an earlier run ended",
-                                          double(done) * 1e-9,
-                                          double(plan_.blobBytes) * 1e-9));
-  } else {
-    status = file.create();
-    if (status.ok())
-      status = announce(file, plan_.blobBytes, hooks);
-    if (status.ok() && !key.empty())
-      status = journal.create(directory_, key);
-  }
+  absl::Status status = again ? goOn(file, journal, packed, hooks)
+                              : begin(file, journal, key, hooks);
   if (!status.ok())
     return status;
+
+  std::vector<BlobPart> parts = packingOrder(model_, plan_, whole);
+  uint64_t done = 0;
+  std::erase_if(parts, [&](const BlobPart &part) {
+    bool kept = again && file.holds(part.offset, part.bytes);
+    done += kept ? part.bytes : 0;
+    return kept;
+  });
+  for (const BlobPart &part : parts)
+    file.expect(part.offset, part.bytes);
+  if (again && hooks.report)
+    hooks.report(false, absl::StrFormat("weights: going on at %.2f of %.2f "
+                                        "GB, where an earlier run ended",
+                                        double(done) * 1e-9,
+                                        double(plan_.blobBytes) * 1e-9));
 
   uint64_t noted = done, step = noteBytes(plan_.blobBytes);
   auto sink = [&](uint64_t offset, std::span<const uint8_t> bytes) {
     return file.write(offset, bytes);
   };
   auto partDone = [&](size_t count) {
-    done += rest[count - 1].bytes;
+    done += parts[count - 1].bytes;
     if (hooks.progress)
       hooks.progress(done, plan_.blobBytes);
     if (key.empty() || done - noted < step)
       return absl::OkStatus();
     noted = done;
-    return file.sync([&journal, number = skipped + count](
-                         std::span<const std::string> chunks) {
-      return journal.note(number, chunks);
-    });
+    return file.sync(
+        [&journal](const ChunkHashes &chunks) { return journal.note(chunks); });
   };
   absl::StatusOr<QuantizationError> error =
-      packParts(model_, plan_, weights_, rest, sink, partDone);
+      packParts(model_, plan_, weights_, parts, sink, partDone);
   if (!error.ok())
     return error.status();
   if (error->elements && hooks.report)
-    hooks.report(false,
-                 absl::StrFormat("weights: %d elements rounded to %s, relative "
-                                 "error %.2e",
-                                 error->elements,
-                                 std::string(wordFor(plan_.quantization)),
-                                 error->relative()));
+    hooks.report(
+        false, absl::StrFormat("weights: %d elements rounded to %s%s, "
+                               "relative error %.2e",
+                               error->elements,
+                               std::string(wordFor(plan_.quantization)),
+                               again ? " since then" : "", error->relative()));
   absl::StatusOr<std::string> hash = file.finish();
   if (!hash.ok())
     return hash.status();

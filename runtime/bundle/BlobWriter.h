@@ -5,10 +5,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/bundle/BlobHash.h"
 #include "runtime/bundle/Bundle.h"
-#include "runtime/bundle/PackJournal.h"
 
 namespace grok {
+
+class BlobFile;
+class PackJournal;
 
 class BlobWriter {
 public:
@@ -19,10 +22,15 @@ public:
   /// `key`: of everything that the blob follows from; empty: a later run cannot
   /// go on with this one. `packed`: what an earlier run has packed.
   absl::StatusOr<FileRecord> write(const std::string &key,
-                                   const PackJournal::Packed &packed,
+                                   const ChunkHashes &packed,
                                    const WriteHooks &hooks);
 
 private:
+  absl::Status begin(BlobFile &file, PackJournal &journal,
+                     const std::string &key, const WriteHooks &hooks) const;
+  absl::Status goOn(BlobFile &file, PackJournal &journal,
+                    const ChunkHashes &packed, const WriteHooks &hooks) const;
+
   const ModelConfig &model_;
   const PlanTables &plan_;
   TensorSource &weights_;

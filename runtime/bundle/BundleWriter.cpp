@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,14 +65,14 @@ public:
   /// `key` of the blob: what an earlier run of the same key left is taken over.
   absl::Status create(const std::string &key, uint64_t blobBytes) {
     for (const std::string &left : findLeftovers(path_)) {
-      std::optional<PackJournal::Packed> packed =
-          key.empty() ? std::nullopt : PackJournal::read(left, key);
+      ChunkHashes packed =
+          key.empty() ? ChunkHashes() : PackJournal::read(left, key);
       absl::StatusOr<uint64_t> bytes =
           regularFileSize(absl::StrCat(left, "/", kBlobFile));
-      if (!packed || !bytes.ok() || *bytes != blobBytes ||
+      if (packed.empty() || !bytes.ok() || *bytes != blobBytes ||
           !directory_.adopt(path_, left).ok())
         continue;
-      packed_ = *std::move(packed);
+      packed_ = std::move(packed);
       return removeAllButBlob();
     }
     return directory_.create(path_);
@@ -81,8 +80,8 @@ public:
   absl::Status commit(bool replace) { return directory_.commit(replace); }
   const std::map<std::string, FileRecord> &files() const { return files_; }
   const std::string &path() const { return directory_.path(); }
-  /// What of the blob is there already.
-  const PackJournal::Packed &packed() const { return packed_; }
+  /// What of the blob should be there already.
+  const ChunkHashes &packed() const { return packed_; }
   void addBlob(FileRecord record) { files_[kBlobFile] = std::move(record); }
 
   absl::Status addFile(const std::string &name, const std::string &text) {
@@ -117,7 +116,7 @@ private:
 
   std::string path_;
   StagedDirectory directory_;
-  PackJournal::Packed packed_;
+  ChunkHashes packed_;
   std::map<std::string, FileRecord> files_;
 };
 

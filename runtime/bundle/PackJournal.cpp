@@ -1,5 +1,6 @@
 #include "runtime/bundle/PackJournal.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <unistd.h>
@@ -12,24 +13,23 @@
 namespace grok {
 namespace {
 
-// A line with the key, then a line for each note: the parts, and a blank and a
-// hash for each chunk. Only whole lines count; one that ends with a '-' is
-// none.
-constexpr size_t kPartsDigits = 20;
+// A line with the key, then a line for each note: number and hash of each
+// chunk. Only whole lines count; one that ends with a '-' is none.
+constexpr size_t kNumberDigits = 10;
+constexpr size_t kEach = kNumberDigits + 1 + kHashDigits + 1; // with blanks
 constexpr uint64_t kMaxBytes = uint64_t(1) << 28;
 
-/// Adds what a line notes; false if it is none.
-bool addNote(std::string_view line, PackJournal::Packed &packed) {
-  constexpr size_t kEach = kHashDigits + 1;
-  uint64_t parts = 0;
-  if (line.size() < kPartsDigits || line.ends_with('-') ||
-      (line.size() - kPartsDigits) % kEach ||
-      !absl::SimpleAtoi(absl::string_view(line.data(), kPartsDigits), &parts))
-    return false;
-  packed.parts = parts;
-  for (size_t at = kPartsDigits; at < line.size(); at += kEach)
-    packed.chunks.emplace_back(line.substr(at + 1, kHashDigits));
-  return true;
+/// Adds what a line notes, if it is a note.
+void addNote(std::string_view line, ChunkHashes &chunks) {
+  if ((line.size() + 1) % kEach || line.ends_with('-'))
+    return;
+  for (; !line.empty(); line.remove_prefix(std::min(kEach, line.size()))) {
+    uint64_t number = 0;
+    if (!absl::SimpleAtoi(absl::string_view(line.data(), kNumberDigits),
+                          &number))
+      return;
+    chunks[number] = line.substr(kNumberDigits + 1, kHashDigits);
+  }
 }
 
 std::span<const uint8_t> bytesOf(std::string_view text) {
@@ -53,11 +53,13 @@ absl::Status PackJournal::open(const std::string &directory) {
   return file_.write(bytesOf("-\n")); // ends a line that is not whole
 }
 
-absl::Status PackJournal::note(uint64_t parts,
-                               std::span<const std::string> chunks) {
-  std::string line = absl::StrFormat("%020u", parts);
-  for (const std::string &chunk : chunks)
-    absl::StrAppend(&line, " ", chunk);
+absl::Status PackJournal::note(const ChunkHashes &chunks) {
+  if (chunks.empty())
+    return absl::OkStatus();
+  std::string line;
+  for (const auto &[number, hash] : chunks)
+    absl::StrAppendFormat(&line, "%s%0*u %s", line.empty() ? "" : " ",
+                          kNumberDigits, number, hash);
   if (absl::Status status = file_.write(bytesOf(line + "\n")); !status.ok())
     return status;
   return file_.sync();
@@ -71,19 +73,18 @@ absl::Status PackJournal::remove() {
   return absl::OkStatus();
 }
 
-std::optional<PackJournal::Packed>
-PackJournal::read(const std::string &directory, const std::string &key) {
+ChunkHashes PackJournal::read(const std::string &directory,
+                              const std::string &key) {
   absl::StatusOr<std::string> text =
       readWholeFile(absl::StrCat(directory, "/", kFile), kMaxBytes);
+  ChunkHashes chunks;
   if (!text.ok() || text->compare(0, key.size() + 1, key + "\n") != 0)
-    return std::nullopt;
-  Packed packed;
-  bool noted = false;
+    return chunks;
   std::string_view rest = std::string_view(*text).substr(key.size() + 1);
   for (size_t end; (end = rest.find('\n')) != rest.npos;
        rest.remove_prefix(end + 1))
-    noted |= addNote(rest.substr(0, end), packed);
-  return noted ? std::optional(packed) : std::nullopt;
+    addNote(rest.substr(0, end), chunks);
+  return chunks;
 }
 
 } // namespace grok

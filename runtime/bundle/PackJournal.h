@@ -1,14 +1,11 @@
-// How far the packing of a blob has come for certain: a small file beside the
-// blob, by which a later run goes on where this one was killed.
+// What of a blob is packed for certain: a small file beside the blob, by which
+// a later run goes on where this one was killed.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/bundle/BlobHash.h"
 #include "runtime/bundle/FileIO.h"
 
 namespace grok {
@@ -22,20 +19,14 @@ public:
   absl::Status create(const std::string &directory, const std::string &key);
   /// Goes on with one that was found.
   absl::Status open(const std::string &directory);
-  /// The blob's first `parts` parts, in packing order, are on the disk, and
-  /// `chunks` are the hashes of the next chunks of it (BlobHash.h).
-  absl::Status note(uint64_t parts, std::span<const std::string> chunks);
+  /// Chunks that are whole and on the disk.
+  absl::Status note(const ChunkHashes &chunks);
   /// It is not part of the bundle.
   absl::Status remove();
 
-  /// What a journal in `directory` vouches for; none if there is no journal of
-  /// this key, or it vouches for nothing.
-  struct Packed {
-    uint64_t parts = 0;
-    std::vector<std::string> chunks; // hashes of the blob's first ones
-  };
-  static std::optional<Packed> read(const std::string &directory,
-                                    const std::string &key);
+  /// What a journal in `directory` vouches for; empty if there is no journal of
+  /// this key.
+  static ChunkHashes read(const std::string &directory, const std::string &key);
 
 private:
   std::string path_;

@@ -51,20 +51,19 @@ GROK_VECTOR_CLONES void fromFp8(const uint8_t *codes, size_t count, float scale,
 }
 
 /// Adds squares of a - b, of b = 0 those of a, in lanes, so that the order is
-/// fixed and a vector wide.
+/// fixed and a vector wide. The square of a float may be no float.
 constexpr size_t kLanes = 16;
 GROK_VECTOR_CLONES void addSquares(const float *a, const float *b, size_t count,
-                                   float *squares, float *differences) {
+                                   double *squares, double *differences) {
+  auto add = [&](size_t lane, double value, double stored) {
+    squares[lane] += value * value;
+    differences[lane] += (value - stored) * (value - stored);
+  };
   for (size_t i = 0; i + kLanes <= count; i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      float difference = a[i + lane] - b[i + lane];
-      squares[lane] += a[i + lane] * a[i + lane];
-      differences[lane] += difference * difference;
-    }
-  for (size_t i = count / kLanes * kLanes; i < count; ++i) {
-    squares[0] += a[i] * a[i];
-    differences[0] += (a[i] - b[i]) * (a[i] - b[i]);
-  }
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      add(lane, a[i + lane], b[i + lane]);
+  for (size_t i = count / kLanes * kLanes; i < count; ++i)
+    add(0, a[i], b[i]);
 }
 
 } // namespace
@@ -106,7 +105,7 @@ void dequantizeRow(Quantization q, std::span<const uint8_t> codes,
 
 void QuantizationError::add(std::span<const float> values,
                             std::span<const float> stored) {
-  float squared[kLanes] = {}, different[kLanes] = {};
+  double squared[kLanes] = {}, different[kLanes] = {};
   addSquares(values.data(), stored.data(), values.size(), squared, different);
   squares += std::accumulate(squared, squared + kLanes, 0.0);
   differences += std::accumulate(different, different + kLanes, 0.0);

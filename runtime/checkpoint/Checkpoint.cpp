@@ -1,9 +1,11 @@
 #include "runtime/checkpoint/Checkpoint.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/checkpoint/FileSet.h"
 #include "runtime/checkpoint/GgufNumbers.h"
@@ -39,8 +41,7 @@ public:
     absl::StatusOr<const StoredTensor *> tensor = find(id, row, out.size());
     if (!tensor.ok())
       return tensor.status();
-    reader_.read(**tensor, row, out);
-    return absl::OkStatus();
+    return finiteScales(id, **tensor, row, reader_.read(**tensor, row, out));
   }
 
   absl::Status readRow16(const TensorId &id, uint32_t row, DType dtype,
@@ -53,8 +54,10 @@ public:
     if ((*tensor)->type != same ||
         (*tensor)->coding != StoredTensor::Coding::kPlain) {
       wide_.resize(out.size());
-      reader_.read(**tensor, row, wide_);
-      return placed(roundRow(id, row, dtype, wide_, out));
+      absl::Status status =
+          finiteScales(id, **tensor, row, reader_.read(**tensor, row, wide_));
+      return status.ok() ? placed(roundRow(id, row, dtype, wide_, out))
+                         : status;
     }
     reader_.readStored(**tensor, row, out);
     return absl::OkStatus();
@@ -66,16 +69,28 @@ public:
     absl::StatusOr<const StoredTensor *> tensor = find(id, row, codes.size());
     if (!tensor.ok())
       return tensor.status();
-    if (q == Quantization::kInt8 &&
-        reader_.readCodes(**tensor, row, codes, scales))
-      return absl::OkStatus();
+    if (q == Quantization::kInt8 && RowReader::hasCodes(**tensor))
+      return finiteScales(id, **tensor, row,
+                          reader_.readCodes(**tensor, row, codes, scales));
     return placed(TensorSource::readCodes(id, row, q, codes, scales, error));
   }
 
 private:
-  /// An error with the checkpoint before it.
+  /// An error if `column` is one whose scale is not finite.
+  absl::Status finiteScales(const TensorId &id, const StoredTensor &tensor,
+                            uint32_t row, std::optional<size_t> column) const {
+    if (!column)
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        reader_.path(tensor), ": tensor '", tensorName(id), "' [", row, ", ",
+        *column,
+        "]: found a scale that is infinite or no number, expected a finite "
+        "one; the file is damaged: download or export it again"));
+  }
+
+  /// An error with the checkpoint before it, unless a file of it is there.
   absl::Status placed(const absl::Status &status) const {
-    return status.ok()
+    return status.ok() || absl::StartsWith(status.message(), directory_)
                ? status
                : absl::Status(status.code(),
                               absl::StrCat(directory_, ": ", status.message()));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,11 @@ struct FileSet {
   std::map<std::string, StoredTensor> tensors;
   std::vector<std::string> notes; // oddities that are no errors
   std::string layout;             // what the files are, for people
-  /// Numbers of the model that the files state themselves, by key (GGUF).
+  /// What GGUF files state of the model themselves, by key; lists without what
+  /// is in them.
   std::map<std::string, double> numbers;
+  std::map<std::string, std::string> texts;
+  std::set<std::string> lists;
 
   /// Maps a file of the directory; its index is files.size() - 1.
   absl::Status map(const std::string &name);

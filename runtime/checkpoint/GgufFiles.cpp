@@ -56,6 +56,12 @@ chooseFiles(const FileSet &set, const std::vector<std::string> &names) {
                        "), expected one checkpoint; name the file itself"));
     return files;
   }
+  if (first->number == 0 || first->number > first->count)
+    return absl::InvalidArgumentError(
+        absl::StrCat(set.directory, "/", files[0], ": found part ",
+                     first->number, " of ", first->count,
+                     " by its name, expected parts from 1 on, as many as the "
+                     "name says; download them under their own names"));
   std::vector<std::string> parts;
   for (uint32_t i = 1; i <= first->count; ++i) {
     std::string name =
@@ -159,6 +165,8 @@ absl::Status openGguf(FileSet &set, const std::vector<std::string> &names) {
                          inQuotes(header->architecture),
                          ", expected 'grok'; this is another model"));
       set.numbers = header->numbers;
+      set.texts = header->texts;
+      set.lists = header->arrays;
       if (auto it = header->numbers.find("split.tensors.count");
           it != header->numbers.end())
         promised = it->second;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/checkpoint/Messages.h"
@@ -187,7 +188,7 @@ private:
     if (!ok())
       return;
     if (header_.numbers.count(key) || header_.texts.count(key) ||
-        std::ranges::find(arrays_, key) != arrays_.end())
+        header_.arrays.count(key))
       return damaged(where, "found a second time, expected it once");
     if (key == "general.alignment" && type != kU32)
       return damaged(where, absl::StrCat("found type ", type, ", expected ",
@@ -195,7 +196,7 @@ private:
     if (type == kString) {
       header_.texts[key] = text(where, kMaxText);
     } else if (type == kArray) {
-      arrays_.push_back(key);
+      header_.arrays.insert(key);
       skipArray(where);
     } else if (unsigned bytes = numberBytes(type)) {
       auto from = take(where, bytes);
@@ -316,7 +317,10 @@ private:
                                   " bytes in all, expected tensors from byte ",
                                   data, " on (truncated)"));
     uint64_t room = file_.size() - std::min<uint64_t>(data, file_.size());
-    std::ranges::sort(header_.tensors, {}, &GgufTensor::begin);
+    // A tensor without elements lies before the one that begins there.
+    std::ranges::sort(header_.tensors, {}, [](const GgufTensor &tensor) {
+      return std::pair(tensor.begin, tensor.end);
+    });
     const GgufTensor *before = nullptr;
     for (GgufTensor &tensor : header_.tensors) {
       std::string where = absl::StrCat("tensor ", inQuotes(tensor.name));
@@ -338,7 +342,6 @@ private:
   std::span<const uint8_t> file_;
   const std::string &path_;
   uint64_t at_ = 0, tensors_ = 0, keys_ = 0, alignment_ = kDefaultAlignment;
-  std::vector<std::string> arrays_; // keys of arrays
   GgufHeader header_;
   absl::Status status_;
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct GgufHeader {
   std::string architecture;              // general.architecture
   std::map<std::string, double> numbers; // metadata that is one number or flag
   std::map<std::string, std::string> texts;
+  std::set<std::string> arrays; // keys of metadata that is a list
   std::vector<GgufTensor> tensors;
 };
 

@@ -2,16 +2,20 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/checkpoint/Messages.h"
 
 namespace grok {
 namespace {
 
+constexpr std::string_view kRouterCap = "grok.router_logit_softcapping";
+
 struct Claim {
-  const char *key;
+  std::string key;
   double expected;
   const char *configKey;
 };
@@ -28,6 +32,11 @@ std::vector<Claim> claimsOf(const ModelConfig &m) {
       {"grok.attention.layer_norm_rms_epsilon", m.normEps, "rms_norm_eps"},
       {"grok.rope.freq_base", m.ropeTheta, "rope_theta"},
       {"grok.rope.dimension_count", double(m.headDim), "head_dim"},
+      {"grok.feed_forward_length",
+       double(m.denseWidth ? m.denseWidth : m.expertWidth),
+       "intermediate_size"},
+      {"grok.expert_feed_forward_length", double(m.expertWidth),
+       "moe_intermediate_size, else intermediate_size"},
       {"grok.expert_count", double(m.numExperts), "num_experts"},
       {"grok.embedding_scale", m.embeddingMultiplier,
        "embedding_multiplier_scale"},
@@ -42,10 +51,8 @@ std::vector<Claim> claimsOf(const ModelConfig &m) {
   if (!m.hash)
     claims.push_back({"grok.expert_used_count", double(m.expertsPerToken),
                       "num_experts_per_tok"});
-  // Converters write 30 for Grok-1 too, whose router has no cap: no claim.
-  if (m.routerCap > 0)
-    claims.push_back({"grok.router_logit_softcapping", m.routerCap,
-                      "router_logit_softcapping"});
+  claims.push_back(
+      {std::string(kRouterCap), m.routerCap, "router_logit_softcapping"});
   return claims;
 }
 
@@ -59,19 +66,76 @@ std::string text(double value) {
                                     : absl::StrCat(value);
 }
 
+absl::Status error(const FileSet &set, const std::string &key,
+                   const std::string &found, const std::string &expected) {
+  return absl::InvalidArgumentError(absl::StrCat(set.files[0].path(), ": key '",
+                                                 key, "': found ", found,
+                                                 ", expected ", expected));
+}
+
+/// What is stated under a key that should be a number; empty: nothing that is
+/// none.
+std::string otherThanNumber(const FileSet &set, const std::string &key) {
+  if (auto it = set.texts.find(key); it != set.texts.end())
+    return absl::StrCat("the text ", inQuotes(it->second));
+  return set.lists.count(key) ? "a list" : "";
+}
+
+absl::Status checkClaim(const FileSet &set, const Claim &claim) {
+  // Converters write 30 for Grok-1 too, whose router has no cap.
+  constexpr double kNoCap = 30;
+  const std::string expected = absl::StrCat(
+      text(claim.expected), " as the config says (", claim.configKey, ")");
+  if (std::string other = otherThanNumber(set, claim.key); !other.empty())
+    return error(set, claim.key, other,
+                 absl::StrCat("the number ", expected,
+                              "; convert the checkpoint again"));
+  auto it = set.numbers.find(claim.key);
+  if (it == set.numbers.end() || agree(it->second, claim.expected) ||
+      (claim.key == kRouterCap && claim.expected == 0 && it->second == kNoCap))
+    return absl::OkStatus();
+  return error(
+      set, claim.key, text(it->second),
+      absl::StrCat(expected, "; config and weights are of different models"));
+}
+
+/// RoPE is the config's; what converters declare for Grok-2 is YaRN.
+absl::Status checkScaling(const FileSet &set) {
+  constexpr const char *kType = "grok.rope.scaling.type";
+  constexpr const char *kRemedy = "; such positions are not computed here";
+  auto type = set.texts.find(kType);
+  bool named = type != set.texts.end();
+  if (set.numbers.count(kType) || set.lists.count(kType))
+    return error(set, kType, "no text",
+                 "'none' or 'yarn'; convert the checkpoint again");
+  if (named && type->second == "yarn")
+    return absl::OkStatus();
+  for (const char *key :
+       {"grok.rope.scaling.factor", "grok.rope.scale_linear"}) {
+    if (std::string other = otherThanNumber(set, key); !other.empty())
+      return error(set, key, other,
+                   "the number 1; convert the checkpoint again");
+    // Readers know factors of 0 and 1 as none.
+    if (auto it = set.numbers.find(key);
+        it != set.numbers.end() && it->second != 0 && it->second != 1)
+      return error(set, key, text(it->second),
+                   absl::StrCat("1, as scaling is not YaRN", kRemedy));
+  }
+  if (named && type->second != "none" && type->second != "linear")
+    return error(set, kType, inQuotes(type->second),
+                 absl::StrCat("'none' or 'yarn'", kRemedy));
+  return absl::OkStatus();
+}
+
 } // namespace
 
 absl::Status checkNumbers(const FileSet &set, const ModelConfig &model) {
-  for (const Claim &claim : claimsOf(model)) {
-    auto it = set.numbers.find(claim.key);
-    if (it != set.numbers.end() && !agree(it->second, claim.expected))
-      return absl::InvalidArgumentError(
-          absl::StrCat(set.files[0].path(), ": key '", claim.key, "': found ",
-                       text(it->second), ", expected ", text(claim.expected),
-                       " as the config says (", claim.configKey,
-                       "); config and weights are of different models"));
-  }
-  return absl::OkStatus();
+  if (set.files.empty())
+    return absl::OkStatus();
+  for (const Claim &claim : claimsOf(model))
+    if (absl::Status status = checkClaim(set, claim); !status.ok())
+      return status;
+  return checkScaling(set);
 }
 
 } // namespace grok

@@ -8,8 +8,8 @@
 namespace grok {
 
 /// InvalidArgument, with the key and both values, where the file's metadata
-/// contradicts the config. Keys that are absent say nothing: readers disagree
-/// on what they mean then.
+/// contradicts the config, or is of a wrong type. Keys that are absent say
+/// nothing: readers disagree on what they mean then.
 absl::Status checkNumbers(const FileSet &set, const ModelConfig &model);
 
 } // namespace grok

@@ -95,7 +95,9 @@ public:
       : bytes_(file), path_(path), index_(index), tensor_(tensor) {}
 
   absl::StatusOr<StoredTensor> read() {
-    absl::StatusOr<Pickle> pickle = readPickle(bytes_, path_, allowedGlobals());
+    absl::StatusOr<Pickle> pickle =
+        readPickle(bytes_, absl::StrCat(path_, ": tensor '", tensor_, "'"),
+                   allowedGlobals());
     if (!pickle.ok())
       return pickle.status();
     pickle_ = *std::move(pickle);

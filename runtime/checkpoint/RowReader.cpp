@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/bundle/Half.h"
@@ -46,12 +47,19 @@ void scale(const uint8_t *in, float factor, std::span<float> out) {
     out[i] = float(int8_t(in[i])) * factor;
 }
 
-void decodeBlocks(const uint8_t *in, std::span<float> out) {
-  for (size_t i = 0; i < out.size(); i += kBlockElements, in += kBlockBytes)
-    scale(in + 2, f16ToFloat(load16(in)), out.subspan(i, kBlockElements));
+std::optional<size_t> decodeBlocks(const uint8_t *in, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); i += kBlockElements, in += kBlockBytes) {
+    float factor = f16ToFloat(load16(in));
+    if (!std::isfinite(factor))
+      return i;
+    scale(in + 2, factor, out.subspan(i, kBlockElements));
+  }
+  return std::nullopt;
 }
 
 constexpr uint64_t kSquare = 64;
+constexpr uint64_t kTurners = 4; // threads, which also read ahead side by side
+constexpr uint64_t kStripeBytes = uint64_t(32) << 20; // of a file
 
 /// Of a matrix of the file, `count` columns of at most kSquare rows: they
 /// become rows of `out`. In squares that are copied together first: rows that
@@ -111,25 +119,62 @@ const RowReader::Band &RowReader::bandOf(const StoredTensor &tensor,
                       : 1;
   Band band{part, tensor.shape, tensor.strides, row / most * most, 0, {}};
   band.count = std::min(most, rows - band.first);
-  band.bytes.resize(band.count * columns * element);
-  bandsBytes_ += band.bytes.size();
-  while (bandsBytes_ > kBandsBytes && !bands_.empty()) {
-    bandsBytes_ -= bands_.back().bytes.size();
-    bands_.pop_back();
-  }
+  band.bytes = bandMemory(band.count * columns * element);
   auto turn = element == 1   ? transpose<uint8_t>
               : element == 2 ? transpose<uint16_t>
                              : transpose<uint32_t>;
   uint64_t stride = columnStride(tensor);
-  for (uint64_t c = 0; c < columns; c += kSquare) {
-    uint64_t step = std::min(kSquare, columns - c);
-    uint64_t start = (band.first * rowStride + c * stride) * element;
-    uint64_t bytes = ((step - 1) * stride + band.count) * element;
-    turn(touch(part.file, part.offset + start, bytes), stride, step, band.count,
-         band.bytes.data() + c * element, columns);
+  // A stripe at a time, so that pages can be given back between two.
+  uint64_t step =
+      std::max(kTurners * kSquare,
+               kStripeBytes / (stride * element) / kSquare * kSquare);
+  for (uint64_t first = 0; first < columns; first += step) {
+    uint64_t count = std::min(step, columns - first);
+    const uint8_t *in =
+        touch(part.file,
+              part.offset + (band.first * rowStride + first * stride) * element,
+              ((count - 1) * stride + band.count) * element);
+    uint8_t *out = band.bytes.data() + first * element;
+    turnBeside(count, [&](uint64_t begin, uint64_t end) {
+      for (uint64_t c = begin; c < end; c += kSquare)
+        turn(in + c * stride * element, stride, std::min(kSquare, end - c),
+             band.count, out + c * element, columns);
+    });
   }
   bands_.push_front(std::move(band));
   return bands_.front();
+}
+
+std::vector<uint8_t> RowReader::bandMemory(uint64_t bytes) {
+  std::vector<uint8_t> memory;
+  while (!bands_.empty() &&
+         (bands_.size() >= kMostBands || bandsBytes_ + bytes > kBandsBytes)) {
+    memory = std::move(bands_.back().bytes);
+    bandsBytes_ -= memory.size();
+    bands_.pop_back();
+  }
+  // The system gives new memory page by page, which takes as long as turning.
+  if (memory.size() != bytes)
+    memory = std::vector<uint8_t>(bytes);
+  bandsBytes_ += bytes;
+  return memory;
+}
+
+void RowReader::turnBeside(uint64_t columns,
+                           absl::FunctionRef<void(uint64_t, uint64_t)> turn) {
+  while (turners_.size() < kTurners)
+    turners_.emplace_back(1);
+  uint64_t squares = (columns + kSquare - 1) / kSquare,
+           each = (squares + kTurners - 1) / kTurners * kSquare;
+  for (uint64_t i = 0, begin = 0; begin < columns; ++i, begin += each)
+    turners_[i]
+        .give([turn, begin, end = std::min(columns, begin + each)] {
+          turn(begin, end);
+          return absl::OkStatus();
+        })
+        .IgnoreError();
+  for (Worker &turner : turners_)
+    turner.drain().IgnoreError(); // nothing in it fails
 }
 
 std::span<const uint8_t> RowReader::rowBytes(const StoredTensor &tensor,
@@ -157,24 +202,27 @@ std::span<const uint8_t> RowReader::rowBytes(const StoredTensor &tensor,
   return {touch(part.file, part.offset + row % rows * stride, bytes), bytes};
 }
 
-void RowReader::read(const StoredTensor &tensor, uint64_t row,
-                     std::span<float> out) {
+std::optional<size_t> RowReader::read(const StoredTensor &tensor, uint64_t row,
+                                      std::span<float> out) {
   const uint8_t *in = rowBytes(tensor, row, out.size()).data();
   switch (tensor.coding) {
   case StoredTensor::Coding::kPlain:
     decodePlain(tensor.type, in, out);
-    return;
+    return std::nullopt;
   case StoredTensor::Coding::kBlocks:
-    decodeBlocks(in, out);
-    return;
+    return decodeBlocks(in, out);
   case StoredTensor::Coding::kScaled: {
     uint64_t width = out.size() / tensor.scaleBlocks;
-    for (uint64_t block = 0; block < tensor.scaleBlocks; ++block)
-      scale(in + block * width, bf16ToFloat(blockScale(tensor, row, block)),
-            out.subspan(block * width, width));
-    return;
+    for (uint64_t block = 0; block < tensor.scaleBlocks; ++block) {
+      float factor = bf16ToFloat(blockScale(tensor, row, block));
+      if (!std::isfinite(factor))
+        return block * width;
+      scale(in + block * width, factor, out.subspan(block * width, width));
+    }
+    return std::nullopt;
   }
   }
+  return std::nullopt;
 }
 
 uint16_t RowReader::blockScale(const StoredTensor &tensor, uint64_t row,
@@ -184,18 +232,25 @@ uint16_t RowReader::blockScale(const StoredTensor &tensor, uint64_t row,
   return load16(scales + (block * tensor.shape[0] + row) * 2);
 }
 
-bool RowReader::readCodes(const StoredTensor &tensor, uint64_t row,
-                          std::span<uint8_t> codes, RowScales &scales) {
+bool RowReader::hasCodes(const StoredTensor &tensor) {
   const uint64_t blocks = tensor.scaleBlocks;
-  if (tensor.coding != StoredTensor::Coding::kScaled ||
-      (blocks != 1 &&
-       !(hasScaleBlocks(uint32_t(codes.size())) && kScaleBlocks % blocks == 0)))
-    return false;
+  return tensor.coding == StoredTensor::Coding::kScaled &&
+         (blocks == 1 || (hasScaleBlocks(uint32_t(tensor.shape.back())) &&
+                          kScaleBlocks % blocks == 0));
+}
+
+std::optional<size_t> RowReader::readCodes(const StoredTensor &tensor,
+                                           uint64_t row,
+                                           std::span<uint8_t> codes,
+                                           RowScales &scales) {
   std::memcpy(codes.data(), rowBytes(tensor, row, codes.size()).data(),
               codes.size());
-  for (uint64_t i = 0; i < kScaleBlocks; ++i)
-    scales[i] = blockScale(tensor, row, i * blocks / kScaleBlocks);
-  return true;
+  for (uint64_t i = 0; i < kScaleBlocks; ++i) {
+    scales[i] = blockScale(tensor, row, i * tensor.scaleBlocks / kScaleBlocks);
+    if (!std::isfinite(bf16ToFloat(scales[i])))
+      return i * codes.size() / kScaleBlocks;
+  }
+  return std::nullopt;
 }
 
 void RowReader::readStored(const StoredTensor &tensor, uint64_t row,

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/bundle/Quantize.h"
+#include "runtime/bundle/Worker.h"
 #include "runtime/checkpoint/MappedFile.h"
 #include "runtime/checkpoint/StoredTensor.h"
 
@@ -19,14 +24,24 @@ public:
 
   /// A row of a matrix, or the one row of a vector, in float32. The tensor's
   /// elements are F32, F16 or BF16, or coded; its data may lie at any address.
-  void read(const StoredTensor &tensor, uint64_t row, std::span<float> out);
+  /// The first column whose scale is not finite, if there is one.
+  [[nodiscard]] std::optional<size_t> read(const StoredTensor &tensor,
+                                           uint64_t row, std::span<float> out);
   /// The same as stored, for plain 16-bit tensors.
   void readStored(const StoredTensor &tensor, uint64_t row,
                   std::span<uint16_t> out);
-  /// Codes and scales as stored, where they are int8 and the blocks of their
-  /// scales can be told apart in RowScales; false elsewhere.
-  bool readCodes(const StoredTensor &tensor, uint64_t row,
-                 std::span<uint8_t> codes, RowScales &scales);
+  /// Whether a tensor is int8 and the blocks of its scales can be told apart in
+  /// RowScales.
+  static bool hasCodes(const StoredTensor &tensor);
+  /// Codes and scales of such a tensor as stored. What read() returns.
+  [[nodiscard]] std::optional<size_t> readCodes(const StoredTensor &tensor,
+                                                uint64_t row,
+                                                std::span<uint8_t> codes,
+                                                RowScales &scales);
+  /// Of the file that a tensor begins in.
+  const std::string &path(const StoredTensor &tensor) const {
+    return files_[tensor.parts[0].file].path();
+  }
 
 private:
   /// The bf16 scale of a block of inputs of a row.
@@ -37,11 +52,12 @@ private:
   /// continues the one before.
   static constexpr uint64_t kWindowBytes = uint64_t(256) << 20;
   static constexpr uint64_t kFaultBytes = uint64_t(64) << 10;
-  /// What transposed bands may take together, and how large one may be: a
-  /// matrix of Grok-1's is one band, and the two that the packer reads in turn
-  /// stay.
+  /// What transposed bands may take together, how large one may be, and how
+  /// many are kept: a matrix of Grok-1's is one band, and the packer reads two
+  /// in turn.
   static constexpr uint64_t kBandsBytes = uint64_t(512) << 20;
   static constexpr uint64_t kBandBytes = uint64_t(192) << 20;
+  static constexpr size_t kMostBands = 4;
 
   /// Rows [first, first + count) of a matrix whose columns are far apart in the
   /// file, row by row.
@@ -57,10 +73,17 @@ private:
   std::span<const uint8_t> rowBytes(const StoredTensor &tensor, uint64_t row,
                                     uint64_t columns);
   const Band &bandOf(const StoredTensor &tensor, uint64_t row);
+  /// Makes room for a band.
+  std::vector<uint8_t> bandMemory(uint64_t bytes);
+  /// Calls `turn(begin, end)` for columns [begin, end) of `columns`, whole
+  /// squares of them, on several threads.
+  void turnBeside(uint64_t columns,
+                  absl::FunctionRef<void(uint64_t, uint64_t)> turn);
   const uint8_t *touch(uint32_t file, uint64_t offset, uint64_t bytes);
 
   std::vector<MappedFile> files_;
   std::list<Band> bands_; // the one that was used last is first
+  std::deque<Worker> turners_;
   uint64_t bandsBytes_ = 0;
   std::vector<uint8_t> row_;
   uint64_t touched_ = 0, lastEnd_ = 0;

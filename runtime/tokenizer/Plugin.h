@@ -1,5 +1,5 @@
-/* The C interface of a tokenizer plugin: what grokrun looks up in the shared
- * object. SentencePiece itself exports C++ only. */
+/* The C interface of a tokenizer plugin: what the tools look up in the
+ * shared object. SentencePiece itself exports C++ only. */
 #ifndef GROK_RUNTIME_TOKENIZER_PLUGIN_H
 #define GROK_RUNTIME_TOKENIZER_PLUGIN_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define GROK_TOKENIZER_VERSION 2
+#define GROK_TOKENIZER_VERSION 3
 
 /* A piece of text or a list of ids, or an error message, owned by the caller
  * who frees it with `release`. */
@@ -26,6 +26,8 @@ typedef struct grok_tokenizer_plugin {
   /* NULL, and an error in the result, if the model cannot be read. */
   void *(*open)(const char *path, grok_tokenizer_result *error);
   void (*close)(void *tokenizer);
+  /* One more than the largest id. */
+  uint32_t (*piece_count)(void *tokenizer);
   /* No begin or end id is added. */
   grok_tokenizer_result (*encode)(void *tokenizer, const char *text,
                                   size_t length);

@@ -48,7 +48,7 @@ void *openModel(const char *path, grok_tokenizer_result *error) {
   *error = guarded([&]() -> grok_tokenizer_result {
     auto processor = std::make_unique<SentencePieceProcessor>();
     if (auto status = processor->Load(path); !status.ok())
-      return failure(std::string(path) + ": " + status.ToString());
+      return failure(status.ToString());
     opened = processor.release();
     return {};
   });
@@ -57,6 +57,11 @@ void *openModel(const char *path, grok_tokenizer_result *error) {
 
 void closeModel(void *tokenizer) {
   delete static_cast<SentencePieceProcessor *>(tokenizer);
+}
+
+uint32_t pieceCount(void *tokenizer) {
+  return uint32_t(
+      static_cast<SentencePieceProcessor *>(tokenizer)->GetPieceSize());
 }
 
 grok_tokenizer_result encode(void *tokenizer, const char *text, size_t length) {
@@ -119,6 +124,7 @@ grok_tokenizer_plugin_entry(void) {
   static constexpr grok_tokenizer_plugin kPlugin = {GROK_TOKENIZER_VERSION,
                                                     openModel,
                                                     closeModel,
+                                                    pieceCount,
                                                     encode,
                                                     decode,
                                                     stopIds,

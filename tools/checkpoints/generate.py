@@ -41,7 +41,8 @@ def parse(argv):
     parser.add_argument("--layers", type=int, default=2, metavar="L")
     parser.add_argument("--seed", default="1", metavar="S")
     parser.add_argument("--grid", default="half", choices=model.GRIDS,
-                        help="what values matrices have: exact in every 16-bit type, or int8 times Q8_0's or ckpt-0's scales")
+                        help="what values matrices have: exact in every 16-bit type; int8 times Q8_0's or ckpt-0's scales; "
+                        "or int8 times powers of two, exact in ckpt-0 and in every 16-bit type")
     parser.add_argument("--blocks", type=int, default=8, metavar="G",
                         help="blocks of inputs with scales of their own, in ckpt-0's row-parallel matrices")
     parser.add_argument("--wide", action="store_true",
@@ -61,9 +62,10 @@ def parse(argv):
     options.store = options.store or stores[0]
     if options.store not in stores:
         parser.error(f"--store: found '{options.store}', expected {' or '.join(stores)} for {options.layout}")
-    needs = {"q8_0": "q8_0", "int8": "int8"}.get(options.store)
-    if needs and options.grid != needs:
-        parser.error(f"--grid: found '{options.grid}', expected '{needs}', the values that {options.store} can hold")
+    needs = {"q8_0": ("q8_0",), "int8": ("int8", "int8-exact")}.get(options.store)
+    if needs and options.grid not in needs:
+        wanted = "' or '".join(needs)
+        parser.error(f"--grid: found '{options.grid}', expected '{wanted}', values that {options.store} can hold")
     if options.tokenizer and options.vocabulary < 300:
         parser.error(f"--vocabulary: found {options.vocabulary}, expected 300 or more with --tokenizer")
     if options.family == "grok-2" and options.layout == "ckpt-0":

@@ -5,7 +5,7 @@ import random
 import numbers16
 
 FAMILIES = ("grok-1", "grok-2")
-GRIDS = ("half", "q8_0", "int8")
+GRIDS = ("half", "q8_0", "int8", "int8-exact")
 SPELLINGS = ("attn", "transformer", "self_attn")
 
 D, H, K, E, FD = 32, 4, 2, 4, 96
@@ -29,6 +29,15 @@ def half_values(rng, count):
     """bf16 numbers that f16 holds too: 8 significant bits, and not small."""
     out = [rng.randrange(-255, 256) / 256 * 2.0 ** rng.randrange(-3, 1) for _ in range(count)]
     return numbers16.bf16_floats(numbers16.bf16_bits(out))
+
+
+def exact_values(rng, rows, columns):
+    """Rows that are codes of int8 times a power of two, the largest code among them: quantising gives them back."""
+    out = []
+    for _ in range(rows):
+        scale = 2.0 ** rng.randrange(-8, -5)
+        out += [scale * q for q in (127, *(rng.randrange(-127, 128) for _ in range(columns - 1)))]
+    return out
 
 
 class Model:
@@ -66,6 +75,8 @@ class Model:
         grid = self.options.grid
         if len(shape) == 1:
             self.tensors[name] = Tensor(name, shape, [rng.randrange(64, 192) / 128 for _ in range(count)])
+        elif name == "embedding" and grid == "int8-exact":
+            self.tensors[name] = Tensor(name, shape, exact_values(rng, *shape))
         elif grid == "half" or name.endswith("router") or (grid == "int8" and name == "embedding"):
             self.tensors[name] = Tensor(name, shape, half_values(rng, count))
         elif grid == "q8_0":
@@ -85,7 +96,10 @@ class Model:
         rows, columns = shape
         blocks = self.options.blocks if name.endswith(("attn_out", "down")) else 1
         ints = [rng.randrange(-127, 128) for _ in range(count)]
-        scales = [rng.randrange(128, 256) / 2.0**16 for _ in range(rows * blocks)]  # 8 bits, as bf16; [blocks, rows]
+        if self.options.grid == "int8-exact":
+            scales = [2.0 ** rng.randrange(-11, -7) for _ in range(rows * blocks)]  # [blocks, rows]
+        else:
+            scales = [rng.randrange(128, 256) / 2.0**16 for _ in range(rows * blocks)]  # 8 bits, as bf16
         width = columns // blocks
         values = [q * scales[i % columns // width * rows + i // columns] for i, q in enumerate(ints)]
         return Tensor(name, shape, values, ints, scales, blocks)

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tools/cli/Printable.h"
 
 namespace grok::cli {
 namespace {
@@ -16,7 +17,7 @@ constexpr int kUserError = 1, kInternalError = 70;
 
 int report(const std::string &message, int code) {
   std::cout.flush();
-  std::fprintf(stderr, "error: %s\n", message.c_str());
+  std::fprintf(stderr, "error: %s\n", printable(message).c_str());
   return code;
 }
 

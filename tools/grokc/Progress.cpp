@@ -6,6 +6,8 @@
 #include <memory>
 #include <unistd.h>
 
+#include "tools/cli/Printable.h"
+
 namespace grok::grokc {
 namespace {
 
@@ -62,7 +64,7 @@ CompileHooks consoleHooks() {
                     const std::string &message) {
     const char *word =
         severity == CompileHooks::Severity::kWarning ? "warning" : "remark";
-    std::fprintf(stderr, "%s: %s\n", word, message.c_str());
+    std::fprintf(stderr, "%s: %s\n", word, cli::printable(message).c_str());
   };
   if (isatty(STDERR_FILENO)) {
     hooks.progress = bar("weights");

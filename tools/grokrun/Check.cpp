@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/Config/Config.h"
 #include "runtime/checkpoint/Survey.h"
+#include "tools/cli/Printable.h"
 #include "tools/grokrun/Commands.h"
 
 namespace grok::grokrun {
@@ -21,13 +22,18 @@ struct Arguments {
 };
 
 /// The config that was named, else one that lies with the weights; empty: there
-/// is none.
+/// is none. Beside ckpt-0 and a single file it lies one folder up.
 std::string findConfig(const Arguments &args) {
   if (!args.config.empty())
     return args.config;
   fs::path path(args.checkpoint);
+  if (!path.has_filename())
+    path = path.parent_path(); // a slash at the end
   std::error_code error;
-  for (const fs::path &folder : {path, path.parent_path()})
+  std::vector<fs::path> folders = {path};
+  if (path.filename() == "ckpt-0" || fs::is_regular_file(path, error))
+    folders.push_back(path.parent_path());
+  for (const fs::path &folder : folders)
     if (fs::path file = folder / "config.json";
         fs::is_regular_file(file, error))
       return file.string();
@@ -35,7 +41,7 @@ std::string findConfig(const Arguments &args) {
 }
 
 void line(const char *what, const std::string &text) {
-  std::cout << absl::StreamFormat("%-10s %s\n", what, text);
+  std::cout << absl::StreamFormat("%-10s %s\n", what, cli::printable(text));
 }
 
 std::string amount(const Survey::Amount &a) {
@@ -43,7 +49,8 @@ std::string amount(const Survey::Amount &a) {
                       a.bytes, " bytes");
 }
 
-void printModel(const Survey &survey, const std::string &config) {
+/// `source`: where the model is from.
+void printModel(const Survey &survey, const std::string &source) {
   const ModelConfig &m = survey.model;
   std::string text = absl::StrCat(
       m.numLayers, m.numLayers == 1 ? " layer, " : " layers, ", m.numExperts,
@@ -54,8 +61,7 @@ void printModel(const Survey &survey, const std::string &config) {
   absl::StrAppend(&text, m.hash ? ", no router" : ", learned router",
                   m.tiedHead ? ", tied head" : ", own head");
   line("model", text);
-  line("", config.empty() ? "as the tensors show; there is no config.json"
-                          : absl::StrCat("as ", config, " says"));
+  line("", source);
 }
 
 /// A heading with the number, and the first few, without the place that all
@@ -66,8 +72,9 @@ void list(const char *what, const std::vector<std::string> &items,
   line(what, items.empty() ? "none" : absl::StrCat(items.size()));
   for (size_t i = 0; i < std::min(items.size(), kShown); ++i)
     std::cout << "  "
-              << (items[i].starts_with(place) ? items[i].substr(place.size())
-                                              : items[i])
+              << cli::printable(items[i].starts_with(place)
+                                    ? items[i].substr(place.size())
+                                    : items[i])
               << "\n";
   if (items.size() > kShown)
     std::cout << "  ... and " << items.size() - kShown << " more\n";
@@ -90,13 +97,17 @@ absl::Status verdict(const Survey &survey) {
 }
 
 absl::Status checkCommand(const Arguments &args) {
-  std::string config = findConfig(args);
+  std::string config = findConfig(args), source;
   std::optional<ModelConfig> model;
-  if (!config.empty()) {
-    absl::StatusOr<ParsedConfig> parsed = readConfig(config);
-    if (!parsed.ok())
-      return parsed.status();
+  absl::Status readable; // a config that is no use is named after the weights
+  if (config.empty()) {
+    source = "as the tensors show; there is no config.json";
+  } else if (auto parsed = readConfig(config); parsed.ok()) {
     model = parsed->model;
+    source = absl::StrCat("as ", config, " says");
+  } else {
+    readable = parsed.status();
+    source = absl::StrCat("as the tensors show; ", config, " is no use");
   }
   absl::StatusOr<Survey> survey =
       surveyCheckpoint(args.checkpoint, model ? &*model : nullptr);
@@ -110,7 +121,7 @@ absl::Status checkCommand(const Arguments &args) {
   for (const auto &[type, a] : survey->types)
     line("", absl::StrCat(type, ": ", amount(a)));
   if (survey->spelling) {
-    printModel(*survey, config);
+    printModel(*survey, source);
     std::string place = survey->place + ": ";
     list("missing", survey->mismatches.missing, place);
     list("wrong", survey->mismatches.wrong, place);
@@ -118,7 +129,7 @@ absl::Status checkCommand(const Arguments &args) {
   }
   for (const std::string &note : survey->notes)
     line("note", note);
-  return verdict(*survey);
+  return readable.ok() ? verdict(*survey) : readable;
 }
 
 } // namespace

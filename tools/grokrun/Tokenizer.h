@@ -36,9 +36,7 @@ public:
   virtual absl::StatusOr<std::vector<int32_t>> stopIds() const = 0;
 };
 
-/// tokenizer.model, through the plugin that GROK_TOKENIZER_PLUGIN names, else
-/// libgroktok_sentencepiece.so beside the program or in ../lib. Unavailable if
-/// there is no plugin that can be opened.
+/// tokenizer.model, Grok-1's; Unavailable if there is no plugin that reads it.
 absl::StatusOr<std::unique_ptr<Tokenizer>>
 openSentencePiece(const Bundle &bundle);
 /// tokenizer.tok.json, Grok-2's.

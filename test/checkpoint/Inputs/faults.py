@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/checkpoints"))
 
 
-def run(grokc, folder, cases, weights=""):
+def run(grokc, folder, cases, weights="", options=()):
     """`cases`: name to a function that fills a directory. Every one must fail and leave no bundle."""
     bundle = os.path.join(folder, "out.grok")
     shutil.rmtree(bundle, ignore_errors=True)
@@ -17,7 +17,7 @@ def run(grokc, folder, cases, weights=""):
         os.makedirs(place)
         fill(place)
         done = subprocess.run([grokc, "compile", "--config", place, "--weights", os.path.join(place, weights), "--target",
-                               "cpu", "-o", bundle], capture_output=True, text=True)
+                               "cpu", "-o", bundle, *options], capture_output=True, text=True)
         if done.returncode != 1:
             sys.exit(f"{name}: exit status {done.returncode}, expected 1\n{done.stderr}")
         if os.path.exists(bundle):

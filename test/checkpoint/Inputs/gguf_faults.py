@@ -22,8 +22,8 @@ def write(place, data, name="model.gguf"):
         file.write(data)
 
 
-def of(data):
-    return lambda place: write(place, data)
+def of(data, name="model.gguf"):
+    return lambda place: write(place, data, name)
 
 
 def edited(old, new):
@@ -78,6 +78,16 @@ def two_files(place):
     write(place, GOOD, "b.gguf")
 
 
+def empty_between():
+    """Two tensors at one place, and one without elements between them."""
+    made = {"a": ((16,), 0, b"\0" * 64), "b": ((16,), 0, b"\0" * 64), "c": ((0,), 0, b"")}
+    data = bytearray(gguf.file_bytes(PAIRS, made))
+    for name, offset in (("b", 32), ("c", 32)):
+        place = data.index(gguf.text(name) + struct.pack("<I", 1)) + len(gguf.text(name)) + 16
+        data[place:place + 8] = struct.pack("<Q", offset)
+    return of(bytes(data))
+
+
 COUNT = info(NORM)
 CASES = {
     "magic": of(b"GGML" + GOOD[4:]),
@@ -115,6 +125,19 @@ CASES = {
     "other-width": keys(grok__embedding_length=64),
     "other-blocks": keys(grok__block_count=2**31),
     "other-scale": keys(grok__embedding_scale=78.38),
+    "blocks-text": keys(grok__block_count="two"),
+    "heads-list": keys(grok__attention__head_count_kv=["2", "2"]),
+    "expert-width": keys(grok__expert_feed_forward_length=999),
+    "width": keys(grok__feed_forward_length=999),
+    "router-cap": keys(grok__router_logit_softcapping=7.0),
+    "linear-scaling": keys(grok__rope__scaling__type="linear", grok__rope__scaling__factor=4.0),
+    "unnamed-scaling": keys(grok__rope__scaling__factor=4.0),
+    "old-scaling": keys(grok__rope__scale_linear=2.0),
+    "other-scaling": keys(grok__rope__scaling__type="longrope"),
+    "scaling-number": keys(grok__rope__scaling__type=1),
+    "empty-between": empty_between(),
+    "numbered-from-zero": of(GOOD, "m-00000-of-00000.gguf"),
+    "number-too-large": of(GOOD, "m-00003-of-00002.gguf"),
     "missing-part": split(1),
     "wrong-part": wrong_part,
     "two-files": two_files,

@@ -42,6 +42,10 @@ def rename(tensors):
         tensors["vision." + name] = tensors.pop(name)
 
 
+def deface(tensors):
+    tensors["\x1b]0;evil\x07 \x9b2J"] = (4,), b"\0" * 8
+
+
 write("whole", lambda tensors: None)
 write("bare", lambda tensors: None, config=False)
 write("lost", lose)
@@ -49,6 +53,7 @@ write("lost-bare", lose, config=False)
 write("turned", turn)
 write("added", add)
 write("unknown", rename)
+write("hostile", deface)
 faults.generate(os.path.join(FOLDER, "twice"), "--layout", "torch-sharded")
 index = os.path.join(FOLDER, "twice", "pytorch_model.bin.index.json")
 with open(index) as file:

@@ -1,8 +1,11 @@
-// The blob's hash, and the journal that keeps the part of it that is known.
+// The blob's hash, the journal that keeps the part of it that is known, and the
+// file that goes on with it.
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
+#include "runtime/bundle/BlobFile.h"
 #include "runtime/bundle/BlobHash.h"
 #include "runtime/bundle/PackJournal.h"
 #include "test/unit/bundle/TestModel.h"
@@ -75,59 +78,142 @@ TEST(BlobHash, AShorterFileIsAnError) {
             absl::string_view::npos);
 }
 
-TEST(PackJournal, KeepsPartsAndChunks) {
+TEST(PackJournal, KeepsChunks) {
   test::TempDirectory dir;
   std::string place = dir / ".", a(64, 'a'), b(64, 'b'), c(64, 'c');
   {
     PackJournal journal;
     ASSERT_TRUE(journal.create(place, "key").ok());
-    EXPECT_FALSE(PackJournal::read(place, "key"));
-    ASSERT_TRUE(journal.note(3, std::vector{a, b}).ok());
-    ASSERT_TRUE(journal.note(5, {}).ok());
+    EXPECT_TRUE(PackJournal::read(place, "key").empty());
+    ASSERT_TRUE(journal.note({{0, a}, {7, b}}).ok());
+    ASSERT_TRUE(journal.note({}).ok());
   }
-  auto packed = PackJournal::read(place, "key");
-  ASSERT_TRUE(packed);
-  EXPECT_EQ(packed->parts, 5u);
-  EXPECT_EQ(packed->chunks, (std::vector{a, b}));
-  EXPECT_FALSE(PackJournal::read(place, "other"));
-  // A line that a kill cut off counts for nothing, also once more follow.
-  std::string file = place + "/" + PackJournal::kFile;
-  test::writeText(file, test::readText(file) + "000000000000000");
-  EXPECT_EQ(PackJournal::read(place, "key")->parts, 5u);
+  const ChunkHashes both = {{0, a}, {7, b}};
+  EXPECT_EQ(PackJournal::read(place, "key"), both);
+  EXPECT_TRUE(PackJournal::read(place, "other").empty());
+  // Of a chunk that was packed again the later hash counts.
   PackJournal again;
   ASSERT_TRUE(again.open(place).ok());
-  ASSERT_TRUE(again.note(9, std::vector{c}).ok());
-  packed = PackJournal::read(place, "key");
-  EXPECT_EQ(packed->parts, 9u);
-  EXPECT_EQ(packed->chunks, (std::vector{a, b, c}));
+  ASSERT_TRUE(again.note({{7, c}}).ok());
+  EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}, {7, c}}));
 }
 
-TEST(PackJournal, ALineCutOffWhereItLooksWholeCountsForNothing) {
+TEST(PackJournal, ALineThatAKillCutOffCountsForNothing) {
   test::TempDirectory dir;
   std::string place = dir / ".", a(64, 'a'), b(64, 'b'), c(64, 'c');
   {
     PackJournal journal;
     ASSERT_TRUE(journal.create(place, "key").ok());
-    ASSERT_TRUE(journal.note(3, std::vector{a}).ok());
+    ASSERT_TRUE(journal.note({{0, a}}).ok());
   }
-  // Twenty digits and one hash of two, and that but for its last digit.
+  // Cut in a number, in a hash, and where it looks whole.
   std::string file = place + "/" + PackJournal::kFile;
-  std::string torn = "00000000000000000005 " + b;
-  for (const std::string &text : {torn, torn.substr(0, torn.size() - 1)}) {
+  std::string torn = "0000000005 " + b;
+  for (const std::string &text :
+       {torn.substr(0, 4), torn.substr(0, torn.size() - 1), torn}) {
     test::writeText(file, test::readText(file) + text);
+    EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}}));
     PackJournal again;
     ASSERT_TRUE(again.open(place).ok());
-    auto packed = PackJournal::read(place, "key");
-    EXPECT_EQ(packed->parts, 3u);
-    EXPECT_EQ(packed->chunks, std::vector{a});
+    EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}}));
   }
   PackJournal again;
   ASSERT_TRUE(again.open(place).ok());
-  ASSERT_TRUE(again.note(9, std::vector{c}).ok());
-  auto packed = PackJournal::read(place, "key");
-  EXPECT_EQ(packed->parts, 9u);
-  EXPECT_EQ(packed->chunks, (std::vector{a, c}));
+  ASSERT_TRUE(again.note({{9, c}}).ok());
+  EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}, {9, c}}));
 }
+
+/// A blob of four chunks and a bit, in pieces that a run packs in `order` until
+/// it is killed, with some padding that is never written.
+class GoingOn : public testing::TestWithParam<BlobFile::Order> {
+protected:
+  static constexpr size_t kPiece = kChunk / 4 * 3, kPadding = 999;
+
+  GoingOn() {
+    for (size_t at = 0; at < text_.size(); at += kPiece)
+      text_.replace(at, kPadding, kPadding, 0);
+  }
+  /// Writes what the file does not hold, of the first `pieces`; what it then
+  /// knows of chunks, and the number of pieces that were written.
+  size_t pack(BlobFile &file, size_t pieces, ChunkHashes &known) {
+    std::vector<size_t> places;
+    for (size_t at = 0; at < text_.size(); at += kPiece)
+      if (!file.holds(at + kPadding, count(at))) {
+        places.push_back(at);
+        file.expect(at + kPadding, count(at));
+      }
+    size_t written = 0;
+    for (; written < std::min(pieces, places.size()); ++written)
+      EXPECT_TRUE(file.write(places[written] + kPadding,
+                             bytesOf(text_).subspan(places[written] + kPadding,
+                                                    count(places[written])))
+                      .ok());
+    for (int i = 0; i < 2; ++i) // what was hashed meanwhile
+      EXPECT_TRUE(file.sync([&](const ChunkHashes &chunks) {
+                        for (const auto &[number, hash] : chunks)
+                          known[number] = hash;
+                        return absl::OkStatus();
+                      })
+                      .ok());
+    return written;
+  }
+  size_t count(size_t at) const {
+    return std::min(kPiece, text_.size() - at) - kPadding;
+  }
+
+  test::TempDirectory dir_;
+  std::string path_ = dir_ / "blob", text_ = noise(4 * kChunk + 4321);
+};
+
+TEST_P(GoingOn, KeepsWhatIsWholeAndUnchanged) {
+  ChunkHashes known;
+  size_t all = 0;
+  {
+    BlobFile first(path_, text_.size(), GetParam());
+    ASSERT_TRUE(first.create().ok());
+    all = pack(first, 100, known);
+    EXPECT_EQ(first.finish().value(), defined(text_));
+  }
+  for (uint64_t chunk = 0; chunk < 4; ++chunk)
+    known[chunk] =
+        sha256(std::string_view(text_).substr(chunk * kChunk, kChunk)).value();
+  auto resume = [&](size_t expected, size_t changed) {
+    BlobFile again(path_, text_.size(), GetParam());
+    EXPECT_EQ(again.reopen(known).value(), changed);
+    ChunkHashes more;
+    EXPECT_EQ(pack(again, 100, more), expected);
+    EXPECT_EQ(again.finish().value(), defined(text_));
+    EXPECT_EQ(test::readText(path_), text_);
+  };
+  // Only the end is not vouched for.
+  resume(1, 0);
+  // Sixteen bytes of the second chunk: the two pieces in it, and in the order
+  // of the blob whatever follows.
+  std::string damaged = text_;
+  for (size_t i = 0; i < 16; ++i)
+    damaged[kChunk + 5000000 + i] ^= 0x55;
+  test::writeText(path_, damaged);
+  resume(GetParam() == BlobFile::Order::kAny ? 3 : all - 1, 1);
+  // A hash of a chunk that the blob has not, and none of the first.
+  known[1000] = known[0];
+  known.erase(0);
+  resume(GetParam() == BlobFile::Order::kAny ? 3 : all, 0);
+}
+
+TEST_P(GoingOn, VouchesOnlyForWhatIsWhole) {
+  ChunkHashes known;
+  BlobFile file(path_, text_.size(), GetParam());
+  ASSERT_TRUE(file.create().ok());
+  pack(file, 2, known);
+  for (const auto &[number, hash] : known) {
+    EXPECT_EQ(number, 0u);
+    EXPECT_EQ(hash, sha256(std::string_view(text_).substr(0, kChunk)).value());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, GoingOn,
+                         testing::Values(BlobFile::Order::kAscending,
+                                         BlobFile::Order::kAny));
 
 } // namespace
 } // namespace grok

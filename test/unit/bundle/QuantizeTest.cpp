@@ -134,6 +134,15 @@ TEST(QuantizationError, IsRelativeToTheValues) {
   EXPECT_EQ(error.elements, 37u);
 }
 
+TEST(QuantizationError, OfValuesWhoseSquaresAreNoFloats) {
+  for (float value : {3e38f, 3e-38f}) {
+    QuantizationError error;
+    std::vector<float> values(37, value), stored(37, value * 0.75f);
+    error.add(values, stored);
+    EXPECT_NEAR(error.relative(), 0.25, 1e-6);
+  }
+}
+
 TEST(QuantizedLayout, ElementsOfARowAreABijection) {
   uint8_t in[kTileK], out[kTileK], back[kTileK];
   for (uint32_t k = 0; k != kTileK; ++k) {

@@ -1,0 +1,35 @@
+#include "tools/cli/Printable.h"
+
+#include "absl/strings/str_format.h"
+
+namespace grok::cli {
+namespace {
+
+/// The bytes of the control character at the start; 0: it is none. C1 is
+/// U+0080 to U+009F.
+size_t controlBytes(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if ((byte(0) < 0x20 && byte(0) != '\n') || byte(0) == 0x7f)
+    return 1;
+  return text.size() > 1 && byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0
+             ? 2
+             : 0;
+}
+
+} // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    size_t control = controlBytes(text), step = control ? control : 1;
+    for (unsigned char c : text.substr(0, step))
+      if (control)
+        absl::StrAppendFormat(&out, "\\x%02x", c);
+      else
+        out += char(c);
+    text.remove_prefix(step);
+  }
+  return out;
+}
+
+} // namespace grok::cli

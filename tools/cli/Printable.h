@@ -1,0 +1,12 @@
+// Text with names of files or tensors in it, made fit for a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace grok::cli {
+
+/// Of control characters only line ends stay; others become "\x1b".
+std::string printable(std::string_view text);
+
+} // namespace grok::cli
