@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "runtime/bundle/Half.h"
 
 namespace grok {
@@ -164,6 +165,11 @@ void RowReader::turnBeside(uint64_t columns,
                            absl::FunctionRef<void(uint64_t, uint64_t)> turn) {
   while (turners_.size() < kTurners)
     turners_.emplace_back(1);
+  // Also if there is no memory for a job: those before it use `turn`.
+  absl::Cleanup wait = [this] {
+    for (Worker &turner : turners_)
+      turner.drain().IgnoreError(); // nothing in it fails
+  };
   uint64_t squares = (columns + kSquare - 1) / kSquare,
            each = (squares + kTurners - 1) / kTurners * kSquare;
   for (uint64_t i = 0, begin = 0; begin < columns; ++i, begin += each)
@@ -173,8 +179,6 @@ void RowReader::turnBeside(uint64_t columns,
           return absl::OkStatus();
         })
         .IgnoreError();
-  for (Worker &turner : turners_)
-    turner.drain().IgnoreError(); // nothing in it fails
 }
 
 std::span<const uint8_t> RowReader::rowBytes(const StoredTensor &tensor,
