@@ -259,6 +259,13 @@ bool staying() {
   return kernel.joinable();
 }
 
+/// Whether a kernel that stays has done the last turn that it was given.
+bool reported(const DecodeParams &p) {
+  uint32_t &posted = const_cast<Turn *>(p.mailbox)->number;
+  return std::atomic_ref(p.status->done).load() >=
+         std::max(p.launchId, std::atomic_ref(posted).load());
+}
+
 /// Whether the device comes to what waits for it. Where a real call would never
 /// return, one of the stand-in's fails after a while.
 bool comesToIt() {
@@ -554,8 +561,13 @@ Result cuLaunchCooperativeKernel(Function function, unsigned blocks, unsigned,
   return 0;
 }
 
+/// It answers after the turn in progress: how often it is asked must not depend
+/// on the machine, for every call is failed in turn.
 Result cuStreamQuery(Stream) {
   ENTER(true);
+  const DecodeParams &p = fake().lastDecode;
+  while (staying() && !reported(p))
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
   return staying() ? kNotReady : 0;
 }
 
