@@ -22,22 +22,6 @@ Words<WeightsRecipe::Kind> weightsWords() {
           {"synthetic", WeightsRecipe::Kind::kSynthetic}};
 }
 
-void writeOptions(const CompileOptions &o, Json &out) {
-  json::startObject(out);
-  out["dtype"] = std::string(wordFor(o.dtype));
-  out["quantization"] = std::string(wordFor(o.quantization));
-  out["activations"] = std::string(wordFor(o.activations));
-  out["sm_policy"] = std::string(wordFor(o.smPolicy));
-  out["bank_policy"] = std::string(wordFor(o.bankPolicy));
-  out["max_batch"] = o.maxBatch;
-  out["max_seq"] = o.maxSeq;
-  out["max_prefill"] = o.maxPrefill;
-  out["keep_unreachable"] = o.keepUnreachable;
-  out["pruning_ratio"] = o.pruningRatio;
-  out["histogram"] = o.histogram;
-  out["trace"] = o.trace;
-}
-
 absl::StatusOr<CompileOptions> optionsFromJson(const json::Document &document,
                                                const std::string &pointer,
                                                const ModelConfig &model,
@@ -218,6 +202,22 @@ bool isFileName(std::string_view name) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                   (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
          });
+}
+
+void writeOptions(const CompileOptions &o, Json &out) {
+  json::startObject(out);
+  out["dtype"] = std::string(wordFor(o.dtype));
+  out["quantization"] = std::string(wordFor(o.quantization));
+  out["activations"] = std::string(wordFor(o.activations));
+  out["sm_policy"] = std::string(wordFor(o.smPolicy));
+  out["bank_policy"] = std::string(wordFor(o.bankPolicy));
+  out["max_batch"] = o.maxBatch;
+  out["max_seq"] = o.maxSeq;
+  out["max_prefill"] = o.maxPrefill;
+  out["keep_unreachable"] = o.keepUnreachable;
+  out["pruning_ratio"] = o.pruningRatio;
+  out["histogram"] = o.histogram;
+  out["trace"] = o.trace;
 }
 
 std::string writeModelJson(const ModelConfig &model,

@@ -1,4 +1,4 @@
-// ModelConfig as a member of a larger document (model.json).
+// What is a member of a larger document (model.json): ModelConfig, options.
 #pragma once
 
 #include "runtime/bundle/Json.h"
@@ -6,9 +6,12 @@
 
 namespace grok {
 
+struct CompileOptions;
+
 void writeModelConfig(const ModelConfig &config, nlohmann::json &out);
 /// Reads the object at `pointer`; errors name the document's lines.
 absl::StatusOr<ModelConfig> modelConfigFromJson(const json::Document &document,
                                                 const std::string &pointer);
+void writeOptions(const CompileOptions &options, nlohmann::json &out);
 
 } // namespace grok

@@ -36,18 +36,13 @@ const char *kindName(MatrixKind kind) {
   return "";
 }
 
-Json optionsJson(const CompileOptions &o) {
-  return {{"dtype", std::string(wordFor(o.dtype))},
-          {"quantization", std::string(wordFor(o.quantization))},
-          {"activations", std::string(wordFor(o.activations))},
-          {"max_prefill", o.maxPrefill},
-          {"sm_policy", std::string(wordFor(o.smPolicy))},
-          {"bank_policy", std::string(wordFor(o.bankPolicy))},
-          {"max_batch", o.maxBatch},
-          {"max_seq", o.maxSeq},
-          {"keep_unreachable", o.keepUnreachable},
-          {"pruning_ratio", o.pruningRatio},
-          {"trace", o.trace}};
+/// The histogram is as long as there are experts; expertsJson says what it
+/// decided.
+nlohmann::json optionsJson(const CompileOptions &options) {
+  nlohmann::json out;
+  writeOptions(options, out);
+  out.erase("histogram");
+  return out;
 }
 
 /// How a matrix falls on the slots. Matrices of several experts that fall alike
