@@ -65,7 +65,7 @@ inline constexpr uint32_t kPackedEpochBits = 24;
 /// DecodeParams has too mean the same.
 struct Turn {
   uint32_t number; // launchId + 1, + 2, ...; written last
-  uint32_t rows;   // 0: the kernel leaves
+  uint32_t rows;   // as many as the launch has; 0: the kernel leaves
   uint32_t start[kMaxBatch];
   uint32_t known[kMaxBatch];
   uint32_t limit[kMaxBatch];

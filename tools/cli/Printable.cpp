@@ -21,13 +21,12 @@ size_t controlBytes(std::string_view text) {
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    size_t control = controlBytes(text), step = control ? control : 1;
-    for (unsigned char c : text.substr(0, step))
-      if (control)
-        absl::StrAppendFormat(&out, "\\x%02x", c);
-      else
-        out += char(c);
-    text.remove_prefix(step);
+    const size_t control = controlBytes(text);
+    for (unsigned char c : text.substr(0, control))
+      absl::StrAppendFormat(&out, "\\x%02x", c);
+    if (control == 0)
+      out += text.front();
+    text.remove_prefix(control ? control : 1);
   }
   return out;
 }

@@ -46,9 +46,13 @@ class Case:
     def wide(self):
         return self.model in WIDE
 
+    @property
+    def wide_config(self):
+        return os.path.join(WIDE_FOLDER, f"{self.model}.json")
+
     def config(self, models):
         """What to compile; `models`: the folder of the checkpoints."""
-        return os.path.join(WIDE_FOLDER, f"{self.model}.json") if self.wide else os.path.join(models, self.model)
+        return self.wide_config if self.wide else os.path.join(models, self.model)
 
     @property
     def archive(self):

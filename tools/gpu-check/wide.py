@@ -18,7 +18,7 @@ class WideCheck(Check):
 
     def check_logits(self):
         """Every position through prefill, where the bundle has it, and through decode."""
-        with open(self.case.config(None)) as file:
+        with open(self.case.wide_config) as file:
             vocab = json.load(file)["vocab_size"]
         filled = unpack(self.machine, self.folder, self.case, None)
         packed = unpack(self.machine, self.folder, self.case, f"synthetic:{cases.SYNTHETIC_SEED}", self.case.name + "-packed")
