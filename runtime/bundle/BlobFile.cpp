@@ -14,8 +14,8 @@
 namespace grok {
 namespace {
 
-constexpr size_t kPieceBytes = size_t(1) << 20; // stays in a cache
-constexpr size_t kWaitingPieces = 6;            // for each of the two threads
+constexpr size_t kPieceBytes = size_t(512) << 10; // stays in a cache
+constexpr size_t kWaitingPieces = 8;              // for each of the two threads
 constexpr uint64_t kMeasuredBytes = uint64_t(64) << 20;
 
 /// Calls `visit(chunk, count)` for each chunk that some of the bytes lie in,
@@ -139,7 +139,12 @@ absl::Status BlobFile::flush() {
       return status;
   return writer_.give([this, piece] {
     absl::Status status = put(*piece);
-    return status.ok() && order_ == Order::kAny ? countDown(*piece) : status;
+    if (!status.ok())
+      return status;
+    if (order_ == Order::kAny)
+      return countDown(*piece);
+    beginWriting(piece->offset, piece->bytes.size());
+    return absl::OkStatus();
   });
 }
 
@@ -232,8 +237,10 @@ absl::Status BlobFile::countDown(const Piece &piece) {
         if (missing_[chunk] == 0 || !status.ok())
           return; // kept, and written once more
         missing_[chunk] -= std::min(count, missing_[chunk]);
-        if (missing_[chunk] == 0)
-          status = hasher_.give([this, chunk] { return hashWritten(chunk); });
+        if (missing_[chunk])
+          return;
+        beginWriting(chunk * kHashChunkBytes, kHashChunkBytes);
+        status = hasher_.give([this, chunk] { return hashWritten(chunk); });
       });
   return status;
 }
@@ -260,6 +267,12 @@ absl::Status BlobFile::put(const Piece &piece) const {
     done += size_t(put);
   }
   return absl::OkStatus();
+}
+
+/// Has the disk begin with bytes to which nothing will be added, so that sync()
+/// finds little left to wait for.
+void BlobFile::beginWriting(uint64_t offset, uint64_t bytes) const {
+  ::sync_file_range(file_, off_t(offset), off_t(bytes), SYNC_FILE_RANGE_WRITE);
 }
 
 absl::Status BlobFile::hash(const Piece &piece) {

@@ -60,6 +60,7 @@ private:
   absl::Status flush();
   std::shared_ptr<Piece> newPiece();
   absl::Status put(const Piece &piece) const;
+  void beginWriting(uint64_t offset, uint64_t bytes) const;
   absl::Status countDown(const Piece &piece);
   absl::Status hash(const Piece &piece);
   absl::Status hashZeros(uint64_t until);
