@@ -1,7 +1,9 @@
 #include "runtime/bundle/PackBlob.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,10 @@
 namespace grok {
 namespace {
 
+/// Bytes of the blob that are announced to the source ahead of those that are
+/// packed: enough to keep a disk busy.
+constexpr uint64_t kAheadBytes = uint64_t(64) << 20;
+
 /// Packs the parts of a blob. It holds one group of tiles at a time.
 class PartPacker {
 public:
@@ -22,6 +28,34 @@ public:
 
   /// Of everything that was quantised so far.
   const QuantizationError &error() const { return error_; }
+
+  /// Announces to the source what packPart will read, vectors aside.
+  void expect(const BlobPart &part) const {
+    if (part.kind == BlobPart::Kind::kEmbedding) {
+      const EmbeddingExtent &extent = plan_.embedding[part.slot];
+      source_.expect({TensorKind::kTokenEmbedding, 0, 0}, extent.rowBegin,
+                     extent.rowCount);
+    }
+    if (part.kind != BlobPart::Kind::kExtent)
+      return;
+    const PlanMatrix &matrix = plan_.matrices[part.matrix];
+    const SlotExtent &extent = matrix.slots[part.slot];
+    uint32_t begin = extent.tileBegin * kTileRows,
+             end = std::min(begin + extent.tileCount * kTileRows,
+                            matrixShape(model_, matrix.kind).rows);
+    // Of each tensor one range: all of it is read, heads that RoPE pairs aside.
+    std::map<TensorKind, std::pair<uint32_t, uint32_t>> ranges;
+    for (uint32_t row = begin; row < end; ++row) {
+      TensorRow from = sourceRow(matrix, row);
+      auto &[first, last] =
+          ranges.try_emplace(from.tensor, from.row, from.row).first->second;
+      first = std::min(first, from.row);
+      last = std::max(last, from.row);
+    }
+    for (const auto &[tensor, range] : ranges)
+      source_.expect(tensorId(matrix, tensor, part.layer), range.first,
+                     range.second - range.first + 1);
+  }
 
   absl::Status packPart(const BlobPart &part) {
     at_ = part.offset;
@@ -59,6 +93,18 @@ private:
     return absl::OkStatus();
   }
 
+  TensorRow sourceRow(const PlanMatrix &matrix, uint32_t row) const {
+    TensorRow from = matrixRow(model_, matrix.kind, row);
+    if (model_.tiedHead && from.tensor == TensorKind::kHead)
+      from.tensor = TensorKind::kTokenEmbedding;
+    return from;
+  }
+
+  static TensorId tensorId(const PlanMatrix &matrix, TensorKind tensor,
+                           uint32_t layer) {
+    return {tensor, isPerLayer(matrix.kind) ? layer : 0, matrix.expert};
+  }
+
   absl::Status packExtent(const PlanMatrix &matrix, const SlotExtent &extent,
                           uint32_t layer) {
     MatrixShape shape = matrixShape(model_, matrix.kind);
@@ -88,11 +134,8 @@ private:
                        uint32_t r) {
     if (row >= shape.rows)
       return absl::OkStatus();
-    TensorRow from = matrixRow(model_, matrix.kind, row);
-    if (model_.tiedHead && from.tensor == TensorKind::kHead)
-      from.tensor = TensorKind::kTokenEmbedding;
-    TensorId id{from.tensor, isPerLayer(matrix.kind) ? layer : 0,
-                matrix.expert};
+    TensorRow from = sourceRow(matrix, row);
+    TensorId id = tensorId(matrix, from.tensor, layer);
     const Quantization q = plan_.quantization;
     if (q == Quantization::kNone) {
       absl::Status status = source_.readRow16(id, from.row, plan_.dtype,
@@ -213,7 +256,14 @@ packParts(const ModelConfig &model, const PlanTables &plan,
           const PartSink &sink,
           const std::function<absl::Status(size_t)> &done) {
   PartPacker packer(model, plan, weights, sink);
+  size_t announced = 0;
+  uint64_t ahead = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
+    for (; announced < parts.size() && ahead < kAheadBytes; ++announced) {
+      packer.expect(parts[announced]);
+      ahead += parts[announced].bytes;
+    }
+    ahead -= parts[i].bytes;
     absl::Status status = packer.packPart(parts[i]);
     if (status.ok() && done)
       status = done(i + 1);

@@ -43,6 +43,10 @@ public:
   /// lie together: the packer then finishes one matrix before the next.
   virtual bool wantsWholeMatrices() const { return false; }
 
+  /// Announces rows that will be read soon: a disk can begin with them.
+  virtual void expect(const TensorId &, uint32_t /*firstRow*/,
+                      uint32_t /*count*/) {}
+
   /// One row, converted to float32 (exact for 16-bit sources). `out` has
   /// `columns` elements.
   virtual absl::Status readRow(const TensorId &id, uint32_t row,

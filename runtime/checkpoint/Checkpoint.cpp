@@ -36,6 +36,11 @@ public:
   std::string identity() const override { return identity_; }
   bool wantsWholeMatrices() const override { return turned_; }
 
+  void expect(const TensorId &id, uint32_t firstRow, uint32_t count) override {
+    if (auto it = tensors_.find(id); it != tensors_.end())
+      reader_.expect(it->second, firstRow, count);
+  }
+
   absl::Status readRow(const TensorId &id, uint32_t row,
                        std::span<float> out) override {
     absl::StatusOr<const StoredTensor *> tensor = find(id, row, out.size());

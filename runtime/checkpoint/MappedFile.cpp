@@ -63,6 +63,13 @@ MappedFile::~MappedFile() {
     munmap(const_cast<uint8_t *>(bytes_.data()), bytes_.size());
 }
 
+void MappedFile::readAhead(uint64_t offset, uint64_t bytes) const {
+  static const uint64_t page = uint64_t(::sysconf(_SC_PAGESIZE));
+  uint64_t begin = offset / page * page; // a mapping begins with a page
+  madvise(const_cast<uint8_t *>(bytes_.data()) + begin, offset + bytes - begin,
+          MADV_WILLNEED);
+}
+
 void MappedFile::evict() const {
   // Only advice: where it is refused, the pages stay until memory is short.
   if (!bytes_.empty())

@@ -24,6 +24,8 @@ public:
   /// Text that differs once the file was written again or replaced.
   const std::string &identity() const { return identity_; }
 
+  /// Has the system begin to read bytes from the disk, just these.
+  void readAhead(uint64_t offset, uint64_t bytes) const;
   /// Gives the pages that were read back to the system; the bytes stay valid
   /// and are read from the file again when they are touched.
   void evict() const;

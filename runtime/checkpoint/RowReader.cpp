@@ -58,6 +58,22 @@ std::optional<size_t> decodeBlocks(const uint8_t *in, std::span<float> out) {
   return std::nullopt;
 }
 
+/// How rows lie that are not turned: equally many in a part, or each cut into
+/// equal pieces, one in a part.
+struct RowPlaces {
+  explicit RowPlaces(const StoredTensor &tensor) {
+    uint64_t parts = tensor.parts.size();
+    pieces = tensor.splitDimension == 1 ? parts : 1;
+    rows = isVector(tensor) ? 1 : tensor.shape[0] / (parts / pieces);
+    bytes = storedBytes(tensor, tensor.shape.back()) / pieces;
+    stride = isVector(tensor) || tensor.strides.empty()
+                 ? bytes
+                 : storedBytes(tensor, tensor.strides[0]);
+  }
+  uint64_t rows, pieces;
+  uint64_t bytes, stride; // of a piece, and to the next row's
+};
+
 constexpr uint64_t kSquare = 64;
 constexpr uint64_t kTurners = 4; // threads, which also read ahead side by side
 constexpr uint64_t kStripeBytes = uint64_t(32) << 20; // of a file
@@ -183,27 +199,39 @@ void RowReader::turnBeside(uint64_t columns,
 
 std::span<const uint8_t> RowReader::rowBytes(const StoredTensor &tensor,
                                              uint64_t row, uint64_t columns) {
-  uint64_t bytes = storedBytes(tensor, columns), parts = tensor.parts.size();
+  uint64_t bytes = storedBytes(tensor, columns);
   if (columnStride(tensor) != 1) {
     const Band &band = bandOf(tensor, row);
     return {band.bytes.data() + (row - band.first) * bytes, bytes};
   }
-  if (parts > 1 && tensor.splitDimension == 1) {
-    uint64_t width = bytes / parts;
-    row_.resize(bytes);
-    for (size_t i = 0; i < parts; ++i) {
-      const StoredTensor::Part &part = tensor.parts[i];
-      std::memcpy(row_.data() + i * width,
-                  touch(part.file, part.offset + row * width, width), width);
+  RowPlaces places(tensor);
+  auto piece = [&](uint64_t i) {
+    const StoredTensor::Part &part = tensor.parts[row / places.rows + i];
+    return touch(part.file, part.offset + row % places.rows * places.stride,
+                 places.bytes);
+  };
+  if (places.pieces == 1)
+    return {piece(0), bytes};
+  row_.resize(bytes);
+  for (uint64_t i = 0; i < places.pieces; ++i)
+    std::memcpy(row_.data() + i * places.bytes, piece(i), places.bytes);
+  return row_;
+}
+
+void RowReader::expect(const StoredTensor &tensor, uint64_t row,
+                       uint64_t count) const {
+  if (columnStride(tensor) != 1)
+    return;
+  RowPlaces places(tensor);
+  for (uint64_t end = row + count, step; row < end; row += step) {
+    step = std::min(end - row, places.rows - row % places.rows);
+    for (uint64_t i = 0; i < places.pieces; ++i) {
+      const StoredTensor::Part &part = tensor.parts[row / places.rows + i];
+      files_[part.file].readAhead(part.offset +
+                                      row % places.rows * places.stride,
+                                  (step - 1) * places.stride + places.bytes);
     }
-    return row_;
   }
-  uint64_t rows = isVector(tensor) ? 1 : tensor.shape[0] / parts;
-  uint64_t stride = isVector(tensor) || tensor.strides.empty()
-                        ? bytes
-                        : storedBytes(tensor, tensor.strides[0]);
-  const StoredTensor::Part &part = tensor.parts[row / rows];
-  return {touch(part.file, part.offset + row % rows * stride, bytes), bytes};
 }
 
 std::optional<size_t> RowReader::read(const StoredTensor &tensor, uint64_t row,

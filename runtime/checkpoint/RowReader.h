@@ -38,6 +38,8 @@ public:
                                                 uint64_t row,
                                                 std::span<uint8_t> codes,
                                                 RowScales &scales);
+  /// Has the system begin to read rows from the disk, where they lie together.
+  void expect(const StoredTensor &tensor, uint64_t row, uint64_t count) const;
   /// Of the file that a tensor begins in.
   const std::string &path(const StoredTensor &tensor) const {
     return files_[tensor.parts[0].file].path();
