@@ -155,7 +155,7 @@ def table(results):
             lines.append(f"{mode:8} failed: {found['failed']}")
             continue
         for title, name in (("request", ""), ("first id", "first_id_"), ("each id", "each_id_")):
-            numbers = [f"{quantile.upper()} {found[f'{name}{quantile}_us']:.1f}" for quantile in QUANTILES]
+            numbers = [f"P{100 * share:g} {found[f'{name}{quantile}_us']:.1f}" for quantile, share in QUANTILES.items()]
             lines.append(f"{mode:8} {title:9}" + ", ".join(numbers) + f", max {found[f'{name}max_us']:.1f}, mean "
                          f"{found[f'{name}mean_us']:.1f}, deviation {found[f'{name}deviation_us']:.1f} us")
         for name in ("prefill", "step"):
@@ -168,8 +168,8 @@ def parse_arguments():
     parser.add_argument("--prompt-tokens", type=int, default=512, metavar="N", help="ids of a row's prompt (default 512)")
     parser.add_argument("--new-tokens", type=int, default=64, metavar="N", help="ids to generate, 2 or more (default 64)")
     parser.add_argument("--requests", type=int, default=100, metavar="N", help="timed requests a mode (default 100)")
-    # the searches' own options, which fix a choice there
-    parser.set_defaults(experts=None, attention=None, compile_setting=None)
+    parser.add_argument("--compile-setting", choices=decode.SETTINGS, help="torch.compile's mode for the step: use only this")
+    parser.set_defaults(experts=None, attention=None)  # options of the searches
     args = decode.checked(parser, MODES, "batch", "prompt_tokens", "requests", "layers")
     if args.new_tokens < 2:
         parser.error(f"found --new-tokens {args.new_tokens}, expected 2 or more")
