@@ -2,8 +2,13 @@
 // take, and whole requests.
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tools/cli/Numbers.h"
 #include "tools/grokrun/BenchReport.h"
 #include "tools/grokrun/ChromeTrace.h"
@@ -26,6 +31,9 @@ struct Arguments {
   RequestBenchOptions requests;
   std::string deadline, report; // as written; empty: none
   uint32_t lockMhz = 0;         // 0: clocks stay as they are
+  /// Options that say something to these modes only.
+  std::vector<std::pair<const CLI::Option *, std::vector<std::string>>>
+      restricted;
 };
 
 absl::Status writeTrace(const Arguments &args, Executor &executor) {
@@ -134,23 +142,24 @@ absl::Status decodeCommand(const Arguments &args) {
   return absl::OkStatus();
 }
 
-/// Options that say something to one mode only.
-absl::Status checkMode(const Arguments &args) {
-  auto only = [&](bool given, const char *flag, const char *mode) {
-    return !given || args.mode == mode ||
-                   (args.mode == "resident" && mode == std::string("request"))
-               ? absl::OkStatus()
-               : absl::InvalidArgumentError(
-                     absl::StrCat(flag, ": found it with --mode ", args.mode,
-                                  ", expected --mode ", mode));
-  };
-  for (const absl::Status &status :
-       {only(!args.trace.empty(), "--trace", "decode"),
-        only(!args.deadline.empty(), "--deadline-ms", "request"),
-        only(!args.report.empty(), "--report", "request"),
-        only(args.lockMhz != 0, "--lock-clocks", "request")})
-    if (!status.ok())
-      return status;
+absl::Status checkModes(const Arguments &args) {
+  // Resident is request with another kernel.
+  const std::string mode = args.mode == "resident" ? "request" : args.mode;
+  for (const auto &[option, modes] : args.restricted)
+    if (option->count() != 0 && !absl::c_linear_search(modes, mode))
+      return absl::InvalidArgumentError(
+          absl::StrCat(option->get_name(), ": found it with --mode ", args.mode,
+                       ", expected --mode ", absl::StrJoin(modes, " or ")));
+  return absl::OkStatus();
+}
+
+/// The second file would take the first one's place.
+absl::Status checkFiles(const Arguments &args) {
+  for (auto [flag, file] :
+       {std::pair("--report", &args.report), std::pair("--trace", &args.trace)})
+    if (!file->empty() && *file == args.json)
+      return absl::InvalidArgumentError(absl::StrCat(
+          flag, ": found '", *file, "' as for --json, expected another file"));
   return absl::OkStatus();
 }
 
@@ -162,7 +171,8 @@ absl::Status benchCommand(const Arguments &args) {
       {"resident", requestCommand}};
   for (auto [mode, command] : modes)
     if (args.mode == mode) {
-      absl::Status status = checkMode(args);
+      absl::Status status = checkModes(args);
+      status.Update(checkFiles(args));
       return status.ok() ? command(args) : status;
     }
   return absl::InvalidArgumentError(
@@ -186,35 +196,43 @@ Action addBench(CLI::App &app) {
       ->capture_default_str();
   auto number = [&](const char *flag, auto &value, const char *type,
                     const char *help) {
-    cli::addDecimal(*command, flag, value, help)->type_name(type);
+    return cli::addDecimal(*command, flag, value, help)->type_name(type);
+  };
+  auto only = [&](std::vector<std::string> modes,
+                  const CLI::Option *restricted) {
+    args->restricted.emplace_back(restricted, std::move(modes));
   };
   number("--batch", args->request.rows, "B", "Rows of the batch");
-  number("--context", args->request.context, "N",
-         "Positions that a step attends to");
-  number("--steps", args->request.steps, "M",
-         "Steps to measure, after some to warm up");
-  number("--prompt-tokens", args->prefill.promptTokens, "N",
-         "Prefill, request: tokens of each row's prompt");
-  number("--new-tokens", args->requests.newTokens, "N",
-         "Request: tokens that each row gets");
-  number("--pass-tokens", args->prefill.passTokens, "N",
-         "Tokens of a prefill pass at most, 0: as compiled");
-  number("--runs", args->prefill.runs, "R",
-         "Prefill: runs to measure, after some to warm up");
-  number("--requests", args->requests.requests, "R",
-         "Requests to measure, after some to warm up");
-  option("--deadline-ms", args->deadline, "X",
-         "Request: count those that take longer");
+  only({"decode"}, number("--context", args->request.context, "N",
+                          "Decode: positions that a step attends to"));
+  only({"decode"}, number("--steps", args->request.steps, "M",
+                          "Decode: steps to measure, after some to warm up"));
+  only({"prefill", "request"},
+       number("--prompt-tokens", args->prefill.promptTokens, "N",
+              "Prefill, request: tokens of each row's prompt"));
+  only({"request"}, number("--new-tokens", args->requests.newTokens, "N",
+                           "Request: tokens that each row gets"));
+  only({"prefill", "request"},
+       number("--pass-tokens", args->prefill.passTokens, "N",
+              "Tokens of a prefill pass at most, 0: as compiled"));
+  only({"prefill"}, number("--runs", args->prefill.runs, "R",
+                           "Prefill: runs to measure, after some to warm up"));
+  only({"request"},
+       number("--requests", args->requests.requests, "R",
+              "Request: requests to measure, after some to warm up"));
+  only({"request"}, option("--deadline-ms", args->deadline, "X",
+                           "Request: count those that take longer"));
   number("--seed", args->request.seed, "S", "Seed of the token ids");
   addDevice(*command, args->device);
   option("--json", args->json, "FILE",
          "Also write the numbers, and up to 100000 times");
-  option("--report", args->report, "FILE",
-         "Request: also write a page with plots, HTML");
-  option("--trace", args->trace, "FILE",
-         "Decode: also write when each slot does what, for Perfetto");
-  number("--lock-clocks", args->lockMhz, "MHZ",
-         "Request: hold the GPU's clock there, 0: leave it");
+  only({"request"}, option("--report", args->report, "FILE",
+                           "Request: also write a page with plots, HTML"));
+  only({"decode"},
+       option("--trace", args->trace, "FILE",
+              "Decode: also write when each slot does what, for Perfetto"));
+  only({"request"}, number("--lock-clocks", args->lockMhz, "MHZ",
+                           "Request: hold the GPU's clock there, 0: leave it"));
   return [args] { return benchCommand(*args); };
 }
 

@@ -107,6 +107,16 @@ class Config:
         if self.k != 1:
             raise Error(f"{path}: found {self.k} experts a token with hash routing, expected 1")
 
+    def reachable(self):
+        """The experts that some id at some position may lead to, in order; all with a learned router."""
+        if self.hash is None or self.hash["hash_bits"] > 16:
+            return list(range(self.E))
+        rule = self.hash
+        offsets = range(rule["index_mask"] + 1 if rule.get("position_offset_mask") else 1)
+        return sorted({(value % rule["num_groups"]) * rule["experts_per_group"]
+                       + (((value >> rule["index_shift"]) + offset) & rule["index_mask"])
+                       for value in range(1 << rule["hash_bits"]) for offset in offsets})
+
     def layer_bytes(self, size):
         """(bytes of a layer that every step reads, bytes of one expert)."""
         heads = self.H + 2 * self.K
@@ -178,30 +188,52 @@ def make_experts(config, name):
     return {"gather": gather, "all": every, "grouped": grouped, "reduce": reduce}[name]
 
 
-# The attention. q is [B, H, dh]; keys and values are [B, K, N, dh], with the new position in place. Each returns [B, H * dh].
+def make_route(config, rank):
+    """A function from ids and positions to the places of their experts, by rank; None for a learned router."""
+    if config.hash is None:
+        return None
+    rule = config.hash
+    groups, per_group, shift = rule["num_groups"], rule["experts_per_group"], rule["index_shift"]
+    index_mask, offset_mask = rule["index_mask"], rule.get("position_offset_mask", 0)
+    # only the low bits of the sum are used, so only the low bits of the multipliers count
+    bits = (1 << rule["hash_bits"]) - 1
+    token_multiplier, position_multiplier = rule["token_multiplier"] & bits, rule["position_multiplier"] & bits
+
+    def route(ids, position):
+        value = (ids * token_multiplier + position * position_multiplier) & bits
+        offset = (value >> shift) + (position & offset_mask)
+        expert = (value % groups) * per_group + (offset & index_mask)
+        return expert if rank is None else rank[expert]
+
+    return route
+
+
+# The attention. q is [B, H, dh]; keys and values are [B, K, N, dh], with the new position in place; bias is [N], to hide
+# positions, or None. Each returns [B, H * dh].
 
 def make_attention(config, name):
     K, G, dh, scale, cap = config.K, config.H // config.K, config.dh, config.score_scale, config.score_cap
     width = config.H * config.dh
 
-    def probabilities(scores, tau):
+    def probabilities(scores, tau, bias):
         u = soft_cap(scores * scale, cap)
-        return torch.softmax(u if tau is None else u * tau, -1)
+        u = u if tau is None else u * tau
+        return torch.softmax(u if bias is None else u + bias, -1)
 
-    def matmul(q, keys, values, tau):
+    def matmul(q, keys, values, tau, bias):
         scores = torch.matmul(q.reshape(-1, K, G, dh), keys.transpose(2, 3)).float()
-        return torch.matmul(probabilities(scores, tau).to(q.dtype), values).reshape(-1, width)
+        return torch.matmul(probabilities(scores, tau, bias).to(q.dtype), values).reshape(-1, width)
 
-    def reduce(q, keys, values, tau):
+    def reduce(q, keys, values, tau, bias):
         scores = (q.reshape(-1, K, G, 1, dh).float() * keys.unsqueeze(2).float()).sum(-1)
-        out = (probabilities(scores, tau).unsqueeze(-1) * values.unsqueeze(2).float()).sum(3)
+        out = (probabilities(scores, tau, bias).unsqueeze(-1) * values.unsqueeze(2).float()).sum(3)
         return out.to(q.dtype).reshape(-1, width)
 
-    def flex(q, keys, values, tau):
+    def flex(q, keys, values, tau, bias):
         from torch.nn.attention.flex_attention import flex_attention
 
         def modify(score, batch, head, query, key):
-            return soft_cap(score, cap)
+            return soft_cap(score, cap) if bias is None else soft_cap(score, cap) + bias[key]
 
         out = flex_attention(q.unsqueeze(2).contiguous(), keys, values, score_mod=modify, scale=scale, enable_gqa=True)
         return out.reshape(-1, width)
@@ -240,6 +272,14 @@ class Weights:
                 random(2 * c.Fd, c.D, std=c.D ** -0.5) if c.residual else None,
                 random(c.D, c.Fd, std=c.Fd ** -0.5) if c.residual else None,
             ))
+        # Experts that no hash leads to lie behind the others, so that prefill can multiply by the others without a copy.
+        reachable = c.reachable()
+        self.used = len(reachable)
+        self.rank = None
+        if self.used < c.E:
+            self.rank = torch.zeros(c.E, dtype=torch.int64)
+            self.rank[torch.tensor(reachable)] = torch.arange(self.used)
+            self.rank = self.rank.to(device)
         half = c.dh // 2
         frequency = c.theta ** (torch.arange(half, dtype=torch.float64) * (-2.0 / c.dh))
         angle = torch.arange(positions, dtype=torch.float64).unsqueeze(1) * frequency
@@ -252,9 +292,18 @@ class Weights:
         """What a cache holds before the first run."""
         return torch.empty(shape, dtype=self.dtype, device=self.device)
 
+    def beginning(self, positions):
+        """The layers with the first so many positions of their caches."""
+        def first(cache):
+            return cache[:, :, :positions]
+
+        return [(*weights[:8], first(weights[8]), first(weights[9]), *weights[10:]) for weights in self.layers]
+
 
 class Model(Weights):
     """Also the buffers of ids and position that a step reads; the cache is full."""
+
+    masked = False  # whether positions behind the step's own are hidden, for which one more sum is computed
 
     def __init__(self, config, batch, context, dtype, device):
         super().__init__(config, batch, context, dtype, device)
@@ -272,28 +321,21 @@ class Model(Weights):
         queries, heads, half, eps, choices, count = c.H, c.H + 2 * c.K, c.dh // 2, c.eps, c.k, c.E
         rotated, dh, gelu, dense_width = c.H + c.K, c.dh, c.gelu, c.Fd
         embedding_scale, output_scale, final_cap, router_cap = c.embedding_scale, c.output_scale, c.final_cap, c.router_cap
-        tau_length, root_half, hashed = c.tau_length, math.sqrt(0.5), c.hash is not None
-        groups = per_group = shift = index_mask = offset_mask = bits = token_multiplier = position_multiplier = 0
-        if hashed:
-            rule = c.hash
-            groups, per_group, shift = rule["num_groups"], rule["experts_per_group"], rule["index_shift"]
-            index_mask, offset_mask = rule["index_mask"], rule.get("position_offset_mask", 0)
-            # only the low bits of the sum are used, so only the low bits of the multipliers count
-            bits = (1 << rule["hash_bits"]) - 1
-            token_multiplier, position_multiplier = rule["token_multiplier"] & bits, rule["position_multiplier"] & bits
+        tau_length, root_half, route_of = c.tau_length, math.sqrt(0.5), make_route(c, self.rank)
+        masked, context = self.masked, self.context
 
         def start(ids, position, embedding, norm, cos, sin):
             h = F.embedding(ids, embedding) * embedding_scale
             a = rms_norm(h, norm, eps)
-            route = tau = None
-            if hashed:
-                value = (ids * token_multiplier + position * position_multiplier) & bits
-                offset = (value >> shift) + (position & offset_mask)
-                route = (value % groups) * per_group + (offset & index_mask)
+            tau = bias = None
+            route = None if route_of is None else route_of(ids, position)
             if tau_length:
                 p = position.float()
                 tau = torch.where(p > tau_length, torch.log2(p.clamp(min=1.0)) / math.log2(tau_length), torch.ones_like(p))
-            return h, a, route, tau, cos.index_select(0, position).unsqueeze(0), sin.index_select(0, position).unsqueeze(0)
+            if masked:  # finite, so that a block of positions that are all hidden makes no NaN
+                bias = (torch.arange(context, device=ids.device) > position).float() * -1e30
+            cos, sin = cos.index_select(0, position).unsqueeze(0), sin.index_select(0, position).unsqueeze(0)
+            return h, a, route, tau, bias, cos, sin
 
         def choose(x, router):
             p = torch.softmax(soft_cap(F.linear(x.float(), router), router_cap), -1)
@@ -309,7 +351,7 @@ class Model(Weights):
                 left = torch.where(number == index, -1.0, left)
             return torch.cat(indices, 1).reshape(-1), torch.cat(weights, 1)
 
-        def layer(h, a, route, tau, cos, sin, position, weights):
+        def layer(h, a, route, tau, bias, cos, sin, position, weights):
             (qkv_weight, output, post_attention, pre_moe, post_moe, next_norm, gate_up, down, keys, values, router,
              dense_gate_up, dense_down) = weights
             qkv = F.linear(a, qkv_weight).view(batch, heads, dh)
@@ -317,7 +359,7 @@ class Model(Weights):
             qk = (qk * cos + torch.cat((qk[..., half:], qk[..., :half]), -1) * sin).to(a.dtype)
             keys.index_copy_(2, position, qk[:, queries:].unsqueeze(2))
             values.index_copy_(2, position, qkv[:, rotated:].unsqueeze(2))
-            y = F.linear(attend(qk[:, :queries], keys, values, tau), output)
+            y = F.linear(attend(qk[:, :queries], keys, values, tau, bias), output)
             h = h + rms_norm(y, post_attention, eps)
             b = rms_norm(h, pre_moe, eps)
             index, weight = (route, None) if router is None else choose(b, router)
@@ -337,14 +379,33 @@ class Model(Weights):
 
         return start, layer, head
 
+    def plain(self):
+        """The parts of an eager step that others are compared with."""
+        return self.parts("matmul", "all" if self.config.E <= 2 * self.batch * self.config.k else "gather", False)
+
     def step(self, parts, picks=None):
         start, layer, head = parts
-        h, a, route, tau, cos, sin = start(self.ids, self.position, self.embedding, self.first_norm, self.cos, self.sin)
+        h, a, *rest = start(self.ids, self.position, self.embedding, self.first_norm, self.cos, self.sin)
         for weights in self.layers:
-            h, a, index = layer(h, a, route, tau, cos, sin, self.position, weights)
+            h, a, index = layer(h, a, *rest, self.position, weights)
             if picks is not None:
                 picks.append(index)
         return head(a, self.head)
+
+
+def capture(work, runs=3):
+    """A function that replays work's CUDA graph; work runs some times first, on a stream of its own."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(runs):
+            work()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        work()
+    return graph.replay  # keeps the graph alive
 
 
 class Runner:
@@ -372,17 +433,7 @@ class Runner:
         if self.choice["experts"] == "grouped":
             with no_synchronisation():
                 self.eager()
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                self.eager()
-        torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.synchronize()
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
-            self.eager()
-        self.run = self.graph.replay
+        self.run = capture(self.eager)
 
     def logits(self):
         self.run()
@@ -554,9 +605,9 @@ def step_bytes(model, parts, rows):
     return c.L * (shared + distinct * expert + cache) + (c.V + model.batch) * c.D * size + c.D * size, distinct
 
 
-def check_memory(config, size, args):
+def check_memory(config, size, batch, positions):
     free = torch.cuda.mem_get_info()[0]
-    need = config.resident_bytes(size, args.batch, args.context)
+    need = config.resident_bytes(size, batch, positions)
     slack = 4 << 30
     if need + slack > free:
         head = config.V * config.D * size * (1 if config.tied else 2)
@@ -568,39 +619,50 @@ def check_memory(config, size, args):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("config", metavar="CONFIG.json", help="a model's config.json; no weights are read")
-    parser.add_argument("--batch", type=int, default=1, metavar="B", help="rows (default 1)")
+    parser = make_parser(__doc__, 1, MODES, MODES)
     parser.add_argument("--context", type=int, default=512, metavar="N",
                         help="positions in the KV cache, the step's own included (default 512)")
     parser.add_argument("--steps", type=int, default=1000, metavar="N", help="timed steps a mode (default 1000)")
-    parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"),
-                        help="of weights and cache (default: the config's)")
-    parser.add_argument("--modes", default=",".join(MODES), metavar="LIST", help=f"default {','.join(MODES)}")
-    parser.add_argument("--layers", type=int, metavar="L", help="only the first L layers, where the model is too big")
-    parser.add_argument("--json", metavar="FILE", help="write the results there, after every mode")
     parser.add_argument("--experts", choices=EXPERTS, help="don't search, use this")
     parser.add_argument("--attention", choices=ATTENTION, help="don't search, use this")
     parser.add_argument("--compile-setting", choices=SETTINGS, help="torch.compile's mode: don't search, use this")
+    return checked(parser, MODES, "batch", "context", "steps", "layers")
+
+
+def make_parser(text, batch, modes, default):
+    """The options that all scripts have."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", metavar="CONFIG.json", help="a model's config.json; no weights are read")
+    parser.add_argument("--batch", type=int, default=batch, metavar="B", help=f"rows (default {batch})")
+    parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"),
+                        help="of weights and cache (default: the config's)")
+    parser.add_argument("--modes", default=",".join(default), metavar="LIST",
+                        help=f"some of {','.join(modes)} (default {','.join(default)})")
+    parser.add_argument("--layers", type=int, metavar="L", help="only the first L layers, where the model is too big")
+    parser.add_argument("--json", metavar="FILE", help="write the results there, after every mode")
     parser.add_argument("--tune-seconds", type=float, default=200, metavar="S",
                         help="start no candidate of a mode after S seconds (default 200)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and ids (default 0)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
                         help="cpu checks this script only; its times mean nothing")
+    return parser
+
+
+def checked(parser, modes, *counts):
     args = parser.parse_args()
     args.modes = [mode for mode in args.modes.split(",") if mode]
     for mode in args.modes:
-        if mode not in MODES:
-            parser.error(f"found mode '{mode}', expected some of {','.join(MODES)}")
-    for name in ("batch", "context", "steps", "layers"):
+        if mode not in modes:
+            parser.error(f"found mode '{mode}', expected some of {','.join(modes)}")
+    for name in counts:
         value = getattr(args, name)
         if value is not None and value < 1:
-            parser.error(f"found --{name} {value}, expected 1 or more")
+            parser.error(f"found --{name.replace('_', '-')} {value}, expected 1 or more")
     return args
 
 
-def prepare(args):
-    """Everything that all modes share; returns (model, rows, reference logits, results)."""
+def begin(args, what, positions, **shape):
+    """(config, type, device, results) of a run whose shape has these names and numbers, with caches of so many positions."""
     config = Config(args.config, args.layers)
     if args.device == "cuda" and not torch.cuda.is_available():
         raise Error("found no CUDA device, expected one (--device cpu checks the script only)")
@@ -611,21 +673,24 @@ def prepare(args):
     if dtype is None:
         raise Error(f"{args.config}: found torch_dtype '{name}', expected float16 or bfloat16; --dtype sets another")
     device = torch.device("cuda", torch.cuda.current_device()) if args.device == "cuda" else torch.device("cpu")
-    size = 4 if dtype == torch.float32 else 2
     torch.manual_seed(args.seed)
     where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     layers = f"{config.L} layers" + (f" of {config.all_layers}" if config.L < config.all_layers else "")
-    say(f"{config.name}: {layers}, batch {args.batch}, context {args.context}, {name}; PyTorch {torch.__version__}, {where}")
-    results = {"config": config.name, "layers": config.L, "layers_of_model": config.all_layers, "batch": args.batch,
-               "context": args.context, "steps": args.steps, "dtype": name, "torch": str(torch.__version__), "device": where,
-               "modes": {}}
+    say(f"{config.name}: {layers}, batch {args.batch}, {what}, {name}; PyTorch {torch.__version__}, {where}")
+    results = {"config": config.name, "layers": config.L, "layers_of_model": config.all_layers, "batch": args.batch, **shape,
+               "dtype": name, "torch": str(torch.__version__), "device": where, "modes": {}}
     if device.type == "cuda":
-        results["resident_bytes"] = check_memory(config, size, args)
+        results["resident_bytes"] = check_memory(config, 4 if dtype == torch.float32 else 2, args.batch, positions)
         results["copy_bytes_per_second"] = copy_bandwidth(device)
         say(f"device-to-device copy: {results['copy_bytes_per_second'] / 1e9:.0f} GB/s, read plus write")
-    model = Model(config, args.batch, args.context, dtype, device)
-    rows = list(torch.randint(0, config.V, (min(args.steps, ROWS), args.batch), device=device).unbind(0))
-    parts = model.parts("matmul", "all" if config.E <= 2 * args.batch * config.k else "gather", False)
+    return config, dtype, device, results
+
+
+def prepare(args, config, dtype, device, results, kind):
+    """What all modes of a step share; returns (model, rows, reference logits)."""
+    model = kind(config, args.batch, args.context, dtype, device)
+    rows = list(torch.randint(0, config.V, (ROWS, args.batch), device=device).unbind(0))
+    parts = model.plain()
     results["bytes_per_step"], results["experts_per_layer"] = step_bytes(model, parts, rows)
     model.ids.copy_(rows[0])
     reference = model.step(parts)[0].float().cpu()
@@ -633,7 +698,7 @@ def prepare(args):
         raise Error("found logits that are not finite in an eager step; try another --dtype")
     say(f"a step reads {results['bytes_per_step'] / 1e9:.3f} GB once: weights, KV cache, and on average "
         f"{results['experts_per_layer']:.2f} different experts a layer")
-    return model, rows, reference, results
+    return model, rows, reference
 
 
 def run_mode(mode, model, rows, reference, args):
@@ -675,28 +740,38 @@ def raise_recompile_limit():
             return
 
 
-def main():
-    args = parse_arguments()
+def bench(args):
+    shared = begin(args, f"context {args.context}", args.context, context=args.context, steps=args.steps)
+    model, rows, reference = prepare(args, *shared, Model)
+    results = shared[-1]
+    return each_mode(args, results, lambda mode: run_mode(mode, model, rows, reference, args), table)
+
+
+def each_mode(args, results, run, show):
+    """The exit status after all modes; one that fails doesn't keep the others from running."""
+    for mode in args.modes:
+        try:
+            results["modes"][mode] = run(mode)
+        except Exception as problem:  # pylint: disable=broad-except
+            results["modes"][mode] = {"failed": short(problem)}
+            say(f"  {mode:8} failed, going on: {short(problem)}")
+        if args.json:
+            with open(args.json, "w", encoding="utf-8") as file:
+                json.dump(results, file, indent=2)
+                file.write("\n")
+    say(show(results))
+    return 1 if any("failed" in found for found in results["modes"].values()) else 0
+
+
+def main(args, run):
     if torch is None:
         sys.exit(f"error: found no PyTorch ({missing}), expected 2.5 or later; 2.11 is what this was written for")
     torch.set_grad_enabled(False)
     try:
-        model, rows, reference, results = prepare(args)
-        for mode in args.modes:
-            try:
-                results["modes"][mode] = run_mode(mode, model, rows, reference, args)
-            except Exception as problem:  # pylint: disable=broad-except
-                results["modes"][mode] = {"failed": short(problem)}
-                say(f"  {mode:8} failed, going on: {short(problem)}")
-            if args.json:
-                with open(args.json, "w", encoding="utf-8") as file:
-                    json.dump(results, file, indent=2)
-                    file.write("\n")
+        return run(args)
     except (Error, OSError) as problem:
         sys.exit(f"error: {problem}")
-    say(table(results))
-    return 1 if any("failed" in found for found in results["modes"].values()) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(parse_arguments(), bench))

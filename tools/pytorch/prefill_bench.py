@@ -7,28 +7,26 @@ its keys and values written to a cache, the head for each prompt's last position
   compile  torch.compile of the run's three parts (start, layer, head), captured in a CUDA graph
 Experts:
   loop     tokens sorted by expert, one cuBLAS product an expert; hash routing only, whose counts the host knows
-  padded   the same with every expert's tokens padded to the largest count, one batched product
+  padded   every expert's tokens padded to the largest count, one batched product
   grouped  torch._grouped_mm over the sorted tokens (bfloat16)
 Attention (SDPA has no soft-cap):
   flex     flex_attention with the soft-cap and a causal block mask, compiled
   matmul   scores in memory, float32, row by row of the batch
 The first lines also time an 8192 x 8192 x 8192 product in the run's type (cuBLAS, random values), and a copy.
 """
-import argparse
-import json
 import math
 import statistics
 import sys
 import time
 
 import decode_bench as common
-from decode_bench import Config, Error, copy_bandwidth, rms_norm, say, short, soft_cap
+from decode_bench import Error, capture, rms_norm, say, short, soft_cap
 
 try:
     import torch
     import torch.nn.functional as F
-except ImportError as error:  # --help works without
-    torch, missing = None, error
+except ImportError:  # --help works without
+    torch = None
 
 MODES = ("graph", "compile")
 EXPERTS = ("loop", "padded", "grouped")
@@ -49,73 +47,92 @@ def matrix_rate(dtype, device, size=8192):
     return 2 * size ** 3 / statistics.median(times[4:])
 
 
-class Prompts:
-    """Ids of all rows, and with hash routing where each expert's tokens stand once they are sorted."""
-
-    def __init__(self, config, batch, tokens, device):
-        self.ids = torch.randint(0, config.V, (batch, tokens), device=device)
-        self.order = self.counts = None
-        if config.hash:
-            rule = config.hash
-            mask = (1 << rule["hash_bits"]) - 1
-            position = torch.arange(tokens, device=device)
-            value = (self.ids * (rule["token_multiplier"] & mask) + position * (rule["position_multiplier"] & mask)) & mask
-            index = (value >> rule["index_shift"]) + (position & rule.get("position_offset_mask", 0))
-            expert = ((value % rule["num_groups"]) * rule["experts_per_group"] + (index & rule["index_mask"])).reshape(-1)
-            self.order = torch.argsort(expert, stable=True)
-            self.counts = torch.bincount(expert, minlength=config.E).tolist()
+def sort_pairs(expert, count, most, choices):
+    """How pairs of token and choice lie sorted by expert, and with room for `most` pairs an expert, all on the device: (tokens
+    in that order, each pair's place in it, each expert's end, tokens with room [count, most], each pair's place there)."""
+    total = expert.shape[0]
+    order = torch.argsort(expert, stable=True)
+    place = torch.zeros_like(order).scatter(0, order, torch.arange(total, device=expert.device))
+    ends = (expert.unsqueeze(1) <= torch.arange(count, device=expert.device)).sum(0)
+    begins = F.pad(ends[:-1], (1, 0))
+    room = (begins.unsqueeze(1) + torch.arange(most, device=expert.device)).clamp(max=total - 1)
+    back = (expert * most + place - begins[expert]).clamp(max=count * most - 1)
+    return order // choices, place, ends.to(torch.int32), order[room] // choices, back
 
 
-class Model(common.Weights):
-    """Also the prompts; the cache is what a run writes."""
+class Model:
+    """Prompts of all rows, and weights whose cache a run writes from its beginning."""
 
-    def __init__(self, config, batch, tokens, dtype, device):
-        super().__init__(config, batch, tokens, dtype, device)
-        self.tokens = tokens
-        self.prompts = Prompts(config, batch, tokens, device)
+    def __init__(self, weights, tokens):
+        self.weights, self.tokens = weights, tokens
+        self.config, self.batch, self.dtype, self.device = weights.config, weights.batch, weights.dtype, weights.device
+        self.layers, self.cos, self.sin = weights.beginning(tokens), weights.cos[:tokens], weights.sin[:tokens]
+        self.ids = torch.zeros(self.batch, tokens, dtype=torch.int64, device=self.device)
+        self.route = common.make_route(self.config, weights.rank)
+        self.sorting = self.ends = None  # with hash routing; ends are the host's, where the prompts don't change
+        self.busiest = self.most = 0
+
+    def expect(self, prompts):
+        """Begins with the first of these prompts, with room for each one's busiest expert. For a learned router it is an eighth
+        more than the first 64 need, since there may be others and near ties may fall otherwise."""
+        self.ids.copy_(prompts[0])
+        if self.route:
+            experts = [self.experts_of(ids.to(self.device)) for ids in prompts]
+            self.busiest = max(int(torch.bincount(expert).max()) for expert in experts)
+            self.most = -(-self.busiest // 8) * 8
+            self.sorting = self.sort(experts[0])
+            self.ends = self.sorting[2].tolist() if len(prompts) == 1 else None
+            return
+        parts = self.parts("matmul", "loop")
+        for ids in prompts[:64]:
+            self.ids.copy_(ids)
+            self.run(parts)
+        self.most = -(-self.busiest * 9 // 64) * 8
+        self.ids.copy_(prompts[0])
+
+    def experts_of(self, ids):
+        return self.route(ids, torch.arange(self.tokens, device=self.device)).reshape(-1)
+
+    def sort(self, expert):
+        return sort_pairs(expert, self.weights.used, self.most, self.config.k)
+
+    def sort_again(self):
+        """After other ids: what the experts need to know of them, which with a learned router is nothing."""
+        if self.sorting:
+            for kept, new in zip(self.sorting, self.sort(self.experts_of(self.ids))):
+                kept.copy_(new)
 
     def experts(self, name):
-        c, counts = self.config, self.prompts.counts
+        """A function of tokens, sort_pairs' result and weights; a row for every pair."""
+        c, known, count = self.config, self.ends, self.weights.used
 
         def gate(u):
             return F.gelu(u[..., :c.F], approximate=c.gelu) * u[..., c.F:]
 
-        def loop(x, gate_up, down):
+        def loop(b, sorting, gate_up, down):
+            token, place, ends, _, _ = sorting
+            x = b[token]
             out = torch.empty_like(x)
             begin = 0
-            for expert, count in enumerate(counts):
-                if count:
-                    rows = x[begin:begin + count]
-                    out[begin:begin + count] = F.linear(gate(F.linear(rows, gate_up[expert])), down[expert])
-                begin += count
-            return out
+            for expert, end in enumerate(known or ends.tolist()):
+                if end > begin:
+                    out[begin:end] = F.linear(gate(F.linear(x[begin:end], gate_up[expert])), down[expert])
+                if not known:
+                    self.busiest = max(self.busiest, end - begin)
+                begin = end
+            return out[place]
 
-        def grouped(x, ends, gate_up, down):
-            h = gate(torch._grouped_mm(x, gate_up.transpose(1, 2), offs=ends)).contiguous()
-            return torch._grouped_mm(h, down.transpose(1, 2), offs=ends)
+        def grouped(b, sorting, gate_up, down):
+            token, place, ends, _, _ = sorting
+            h = gate(torch._grouped_mm(b[token], gate_up[:count].transpose(1, 2), offs=ends)).contiguous()
+            return torch._grouped_mm(h, down[:count].transpose(1, 2), offs=ends)[place]
 
-        if name == "grouped":
-            return grouped
-        if name == "loop":
-            return lambda x, ends, gate_up, down: loop(x, gate_up, down)
+        def padded(b, sorting, gate_up, down):
+            _, _, _, token, place = sorting
+            h = gate(torch.bmm(b[token], gate_up[:count].transpose(1, 2)))
+            return torch.bmm(h, down[:count].transpose(1, 2)).reshape(-1, c.D)[place]
 
-        # padded: every used expert's tokens at [expert][0 .. most), and where each sorted token stands there
-        used = [expert for expert, count in enumerate(counts) if count]
-        most = -(-max(counts) // 8) * 8
-        begins = [sum(counts[:expert]) for expert in used]
-        last = self.batch * self.tokens - 1
-        place = torch.tensor([[min(begin + i, last) for i in range(most)] for begin in begins], device=self.device)
-        back = torch.tensor([row * most + i for row, expert in enumerate(used) for i in range(counts[expert])],
-                            device=self.device)
-        chosen = torch.tensor(used, device=self.device)
-
-        def padded(x, ends, gate_up, down):
-            if len(used) < c.E:
-                gate_up, down = gate_up[chosen], down[chosen]
-            h = gate(torch.bmm(x[place], gate_up.transpose(1, 2)))
-            return torch.bmm(h, down.transpose(1, 2)).reshape(-1, c.D)[back]
-
-        return padded
+        return {"loop": loop, "grouped": grouped, "padded": padded}[name]
 
     def attention(self, name):
         c, batch, tokens = self.config, self.batch, self.tokens
@@ -144,33 +161,26 @@ class Model(common.Weights):
         return matmul
 
     def parts(self, attention, experts):
-        c, batch, tokens, order = self.config, self.batch, self.tokens, self.prompts.order
+        c, batch, tokens = self.config, self.batch, self.tokens
         attend, compute = self.attention(attention), self.experts(experts)
         heads, rotated, half, eps = c.H + 2 * c.K, c.H + c.K, c.dh // 2, c.eps
-        inverse = None if order is None else torch.argsort(order)
-        number = torch.arange(c.E, device=self.device)
+        most = self.most
         if c.tau_length:
             raise Error("found an attention temperature, expected a model without; it is not written here")
-        hash_ends = None
-        if self.prompts.counts:
-            hash_ends = torch.tensor(self.prompts.counts, device=self.device).cumsum(0).to(torch.int32)
 
         def start(ids, embedding, norm):
             h = F.embedding(ids.reshape(-1), embedding) * c.embedding_scale
             return h, rms_norm(h, norm, eps)
 
-        def mixture(b, gate_up, down, router):
+        def mixture(b, sorting, gate_up, down, router):
             if router is None:
-                return compute(b[order], hash_ends, gate_up, down)[inverse]
+                return compute(b, sorting, gate_up, down)
             p = torch.softmax(soft_cap(F.linear(b.float(), router), c.router_cap), -1)
             weight, index = torch.topk(p, c.k, -1)
-            sorting = torch.argsort(index.reshape(-1), stable=True)
-            ends = (index.reshape(-1, 1) <= number).sum(0, dtype=torch.int32)
-            y = compute(b[sorting // c.k], ends, gate_up, down)
-            y = torch.zeros_like(y).index_copy(0, sorting, y).view(-1, c.k, c.D)
+            y = compute(b, sort_pairs(index.reshape(-1), c.E, most, c.k), gate_up, down).view(-1, c.k, c.D)
             return (y.float() * weight.unsqueeze(-1)).sum(1).to(b.dtype)
 
-        def layer(h, a, cos, sin, weights):
+        def layer(h, a, cos, sin, sorting, weights):
             (qkv_weight, output, post_attention, pre_moe, post_moe, next_norm, gate_up, down, keys, values, router,
              dense_gate_up, dense_down) = weights
             qkv = F.linear(a, qkv_weight).view(batch, tokens, heads, c.dh)
@@ -183,7 +193,7 @@ class Model(common.Weights):
             y = F.linear(y.transpose(1, 2).reshape(batch * tokens, -1), output)
             h = h + rms_norm(y, post_attention, eps)
             b = rms_norm(h, pre_moe, eps)
-            f = mixture(b, gate_up, down, router)
+            f = mixture(b, sorting, gate_up, down, router)
             if dense_gate_up is not None:
                 u = F.linear(b, dense_gate_up)
                 u = F.gelu(u[:, :c.Fd], approximate=c.gelu) * u[:, c.Fd:]
@@ -200,10 +210,10 @@ class Model(common.Weights):
 
     def run(self, parts):
         start, layer, head = parts
-        h, a = start(self.prompts.ids, self.embedding, self.first_norm)
+        h, a = start(self.ids, self.weights.embedding, self.weights.first_norm)
         for weights in self.layers:
-            h, a = layer(h, a, self.cos, self.sin, weights)
-        return head(a, self.head)
+            h, a = layer(h, a, self.cos, self.sin, self.sorting, weights)
+        return head(a, self.weights.head)
 
 
 class Runner:
@@ -214,20 +224,8 @@ class Runner:
         if mode == "compile":
             parts = tuple(torch.compile(part, fullgraph=True, dynamic=False) for part in parts)
         self.parts = parts
-        self.out = model.run(parts)
-        self.replay = self.eager
-        if model.device.type == "cuda":
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                for _ in range(2):
-                    self.out = model.run(parts)
-            torch.cuda.current_stream().wait_stream(stream)
-            torch.cuda.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self.out = model.run(parts)
-            self.replay = graph.replay
+        self.eager()
+        self.replay = capture(self.eager, 2) if model.device.type == "cuda" else self.eager
 
     def eager(self):
         self.out = self.model.run(self.parts)
@@ -252,30 +250,32 @@ class Runner:
         return [begin.elapsed_time(end) * 1e3 for begin, end in events]
 
 
-def candidates(config, dtype, device, args):
-    experts = ["loop", "padded"] if config.hash else []
+def candidates(model, args):
+    config, cuda = model.config, model.device.type == "cuda"
+    experts = (["loop"] if model.ends else []) + ["padded"]
     # in other types torch._grouped_mm of PyTorch 2.11 waits for the device, which no graph can hold
-    if hasattr(torch, "_grouped_mm") and dtype == torch.bfloat16 and device.type == "cuda":
+    if hasattr(torch, "_grouped_mm") and model.dtype == torch.bfloat16 and cuda:
         experts.append("grouped")
-    if not experts:
-        raise Error("found a learned router in float16, expected bfloat16: the host doesn't know the experts' counts, and "
-                    "the grouped product of other types waits for the device; add --dtype bfloat16")
-    attentions = ["flex", "matmul"] if device.type == "cuda" else ["matmul"]
+    attentions = ["flex", "matmul"] if cuda else ["matmul"]
     return [args.attention] if args.attention else attentions, [args.experts] if args.experts else experts
 
 
-def run_mode(mode, model, reference, args):
-    best, failures = None, []
-    attentions, experts = candidates(model.config, model.dtype, model.device, args)
+def find(mode, model, reference, args):
+    """The fastest Runner."""
+    best, failures, deadline = None, [], time.monotonic() + args.tune_seconds
+    attentions, experts = candidates(model, args)
     choices = [(attentions[0], name) for name in experts] + [(name, None) for name in attentions[1:]]
     for attention, name in choices:
         name = name or (best.choice["experts"] if best else experts[0])
+        if best and time.monotonic() > deadline:
+            say(f"  {mode:8} not tried, --tune-seconds are over: {attention}, {name}")
+            continue
         try:
             runner = Runner(model, mode, attention, name)
             runner.replay()
             error = common.difference(runner.out[0].float().cpu(), reference)
             if not error < 0.5:
-                raise Error(f"the logits differ from the first candidate's by {error:.2g}, relative")
+                raise Error(f"the logits differ from an eager run's by {error:.2g}, relative")
             runner.p50 = statistics.median(runner.times(5))
         except Exception as problem:  # pylint: disable=broad-except
             failures.append(f"{attention}, {name}: {short(problem)}")
@@ -286,85 +286,52 @@ def run_mode(mode, model, reference, args):
             best = runner
     if best is None:
         raise Error(failures[0])
+    return best
+
+
+def run_mode(mode, model, reference, args):
+    common.raise_recompile_limit()
+    best = find(mode, model, reference, args)
     times = best.times(args.runs)
     return {"p50_us": statistics.median(times), "max_us": max(times), "mean_us": statistics.mean(times), **best.choice}
 
 
+def reference_logits(model):
+    logits = model.run(model.parts("matmul", "loop"))[0].float().cpu()
+    if not bool(torch.isfinite(logits).all()):
+        raise Error("found logits that are not finite; try another --dtype")
+    return logits
+
+
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("config", metavar="CONFIG.json", help="a model's config.json; no weights are read")
-    parser.add_argument("--batch", type=int, default=8, metavar="B", help="prompts (default 8)")
+    parser = common.make_parser(__doc__, 8, MODES, MODES)
     parser.add_argument("--prompt-tokens", type=int, default=512, metavar="N", help="of each (default 512)")
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="timed runs a mode (default 20)")
-    parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: the config's")
-    parser.add_argument("--modes", default=",".join(MODES), metavar="LIST", help=f"default {','.join(MODES)}")
-    parser.add_argument("--layers", type=int, metavar="L", help="only the first L layers, where the model is too big")
-    parser.add_argument("--json", metavar="FILE", help="write the results there")
     parser.add_argument("--experts", choices=EXPERTS, help="don't search, use this")
     parser.add_argument("--attention", choices=ATTENTION, help="don't search, use this")
-    parser.add_argument("--seed", type=int, default=0, help="of weights and ids (default 0)")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
-                        help="cpu checks this script only; its times mean nothing")
-    args = parser.parse_args()
-    args.modes = [mode for mode in args.modes.split(",") if mode]
-    for mode in args.modes:
-        if mode not in MODES:
-            parser.error(f"found mode '{mode}', expected some of {','.join(MODES)}")
-    return args
+    return common.checked(parser, MODES, "batch", "prompt_tokens", "runs", "layers")
+
+
+def table(results):
+    return "\n".join(
+        f"{mode:8} failed: {found['failed']}" if "failed" in found else
+        f"{mode:8} P50 {found['p50_us']:.1f} us, mean {found['mean_us']:.1f}, max {found['max_us']:.1f}: attention "
+        f"{found['attention']}, experts {found['experts']}" for mode, found in results["modes"].items())
 
 
 def bench(args):
-    config = Config(args.config, args.layers)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        raise Error("found no CUDA device, expected one (--device cpu checks the script only)")
-    device = torch.device(args.device)
-    name = args.dtype or config.dtype
-    dtype = getattr(torch, name)
-    torch.manual_seed(args.seed)
-    say(f"{config.name}: {config.L} layers, {args.batch} x {args.prompt_tokens} tokens, {name}; PyTorch {torch.__version__}")
-    results = {"config": config.name, "layers": config.L, "batch": args.batch, "prompt_tokens": args.prompt_tokens,
-               "dtype": name, "torch": str(torch.__version__), "modes": {}}
+    tokens = args.prompt_tokens
+    config, dtype, device, results = common.begin(args, f"prompts of {tokens}", tokens, prompt_tokens=tokens)
     if device.type == "cuda":
         results["matrix_tflop_s"] = matrix_rate(dtype, device) * 1e-12
         results["bf16_matrix_tflop_s"] = matrix_rate(torch.bfloat16, device) * 1e-12
-        results["copy_gb_s"] = copy_bandwidth(device) * 1e-9
-        say(f"8192 x 8192 x 8192: {results['matrix_tflop_s']:.0f} TFLOP/s in {name}, {results['bf16_matrix_tflop_s']:.0f} in "
-            f"bfloat16; copy {results['copy_gb_s']:.0f} GB/s")
-    model = Model(config, args.batch, args.prompt_tokens, dtype, device)
-    attentions, experts = candidates(config, dtype, device, args)
-    reference = model.run(model.parts(attentions[-1], experts[0]))[0].float().cpu()
-    if not bool(torch.isfinite(reference).all()):
-        raise Error("found logits that are not finite; try another --dtype")
-    for mode in args.modes:
-        try:
-            results["modes"][mode] = run_mode(mode, model, reference, args)
-        except Exception as problem:  # pylint: disable=broad-except
-            results["modes"][mode] = {"failed": short(problem)}
-            say(f"  {mode:8} failed, going on: {short(problem)}")
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=2)
-            file.write("\n")
-    for mode, found in results["modes"].items():
-        if "failed" in found:
-            say(f"{mode:8} failed: {found['failed']}")
-        else:
-            say(f"{mode:8} P50 {found['p50_us']:.1f} us, mean {found['mean_us']:.1f}, max {found['max_us']:.1f}: attention "
-                f"{found['attention']}, experts {found['experts']}")
-    return 1 if any("failed" in found for found in results["modes"].values()) else 0
-
-
-def main():
-    args = parse_arguments()
-    if torch is None:
-        sys.exit(f"error: found no PyTorch ({missing}), expected 2.5 or later; 2.11 is what this was written for")
-    torch.set_grad_enabled(False)
-    common.raise_recompile_limit()
-    try:
-        return bench(args)
-    except (Error, OSError) as problem:
-        sys.exit(f"error: {problem}")
+        say(f"8192 x 8192 x 8192: {results['matrix_tflop_s']:.0f} TFLOP/s in {results['dtype']}, "
+            f"{results['bf16_matrix_tflop_s']:.0f} in bfloat16")
+    model = Model(common.Weights(config, args.batch, tokens, dtype, device), tokens)
+    model.expect([torch.randint(0, config.V, (args.batch, tokens), device=device)])
+    reference = reference_logits(model)
+    return common.each_mode(args, results, lambda mode: run_mode(mode, model, reference, args), table)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(common.main(parse_arguments(), bench))

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <utility>
 
 #include "tools/grokrun/serve/Protocol.h"
 
@@ -47,9 +48,11 @@ std::vector<Connection::Line> Connection::read() {
   ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, 0);
   if (got > 0)
     split({bytes, size_t(got)}, lines);
-  else if (got == 0)
+  else if (got == 0) {
     ended_ = true;
-  else if (errno != EAGAIN && errno != EINTR)
+    if (!input_.empty()) // the end of a line like a newline
+      lines.push_back({std::exchange(input_, {}), false});
+  } else if (errno != EAGAIN && errno != EINTR)
     broken_ = true;
   return lines;
 }

@@ -23,7 +23,8 @@ public:
     bool tooLong = false; // more than kMostLineBytes; `text` is empty
   };
   /// Takes what there is to read, a part of it if it is much, and returns the
-  /// lines that are complete.
+  /// lines that are complete. What a client sends last is a line without a
+  /// newline, too.
   std::vector<Line> read();
   /// Puts a line into the buffer and writes what the socket takes.
   void write(std::string_view line);
