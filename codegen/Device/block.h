@@ -255,7 +255,7 @@ template <class B> GROK_DEVICE void reportFailure(B &block) {
 inline constexpr uint32_t kPollsBetweenChecks = 256;
 
 /// Waits, in a whole warp, until the phase with this parity of each lane's
-/// mbarrier has completed.
+/// mbarrier has completed. What one lane has waited for all lanes may read.
 template <class B>
 GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity,
                              Phase phase) {
@@ -265,6 +265,7 @@ GROK_DEVICE void waitBarrier(B &block, uint32_t barrier, uint32_t parity,
     if (polls % kPollsBetweenChecks == 0 &&
         !ptx::all(!gaveUp(block, since, phase)))
       return;
+  ptx::warpSync(); // a vote orders no memory
 }
 
 /// Sums of kCount values over the lanes that differ in bits kBit, kBit / 2,
