@@ -55,11 +55,9 @@ enum class Region : uint32_t {
 /// the producer too.
 template <class Model, class Plan> struct Routing {
   static constexpr uint32_t kNone = ~0u;
-  static constexpr uint32_t kMaskWords = (Model::kExperts + 31) / 32;
-  uint32_t mask[kMaskWords]; // bit e: kept expert e is used by some row; what
-                             // the producer reads
-  uint32_t active[Model::kExperts]; // the same experts, ascending
-  short gateUp[Model::kExperts];    // their matrices
+  uint32_t active[Model::kExperts]; // kept experts that some row uses, ascending
+  // Of those, for the producer too:
+  short gateUp[Model::kExperts]; // their matrices
   short down[Model::kExperts];
   uint32_t activeCount;
   uint32_t expert[Plan::kMaxBatch]

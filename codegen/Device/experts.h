@@ -29,37 +29,27 @@ template <class B> GROK_DEVICE void announce(B &block) {
   ptx::mbarrierArrive(RingBarriers<B>::of(block).routed());
 }
 
-/// Lists the kept experts that the active rows use and notes which rows get an
-/// output, from routing().expert, which warp 0 has written or seen; announces
-/// them as soon as it can. By warp 0; the others may read after a barrier.
+/// Lists the kept experts that the active rows use, announces them, and notes
+/// which rows get an output, from routing().expert, which warp 0 has written or
+/// seen. By warp 0; the others may read after a barrier.
 template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
   using P = typename B::Plan;
-  constexpr uint32_t kWords = Routing<M, P>::kMaskWords;
   auto &routing = block.routing();
   awaitTaken(block, announcements(block, !M::kHashRouting) - 1);
   ptx::warpSync();
+  uint32_t total = 0;
 #pragma unroll 1
-  for (uint32_t word = 0; word < kWords; ++word) {
-    const uint32_t e = word * 32 + block.lane();
+  for (uint32_t first = 0; first < M::kExperts; first += 32) {
+    const uint32_t e = first + block.lane();
     bool used = false;
     if (e < M::kExperts && P::kGateUp[e] >= 0)
       for (uint32_t b = 0; b < block.rows(); ++b)
         for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
           used |= routing.expert[b][i] == e;
     const uint32_t mask = ptx::ballot(used);
-    if (block.lane() == 0)
-      routing.mask[word] = mask;
-  }
-  ptx::warpSync();
-  if (block.lane() == 0)
-    announce(block);
-  uint32_t total = 0;
-#pragma unroll 1
-  for (uint32_t word = 0; word < kWords; ++word) {
-    const uint32_t mask = routing.mask[word], e = word * 32 + block.lane();
-    if (mask >> block.lane() & 1) {
-      uint32_t place =
+    if (used) {
+      const uint32_t place =
           total + __builtin_popcount(mask & ((1u << block.lane()) - 1));
       routing.active[place] = e;
       routing.gateUp[place] = P::kGateUp[e];
@@ -71,6 +61,9 @@ template <class B> GROK_DEVICE void listActiveExperts(B &block) {
     routing.activeCount = total;
     block.control().experts += M::kHashRouting ? total * M::kLayers : total;
   }
+  ptx::warpSync();
+  if (block.lane() == 0)
+    announce(block);
   if (block.lane() < block.rows()) {
     uint32_t kept = M::kDenseWidth > 0 ? 1 : 0;
     for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {

@@ -20,10 +20,10 @@ GROK_DEVICE void stream(const abi::StreamParams &params) {
   }
   ptx::barSync(0, kThreads);
   if (block.warp() == kWarps) {
-    RingWriter<B> ring = RingWriter<B>::of(block, {Plan::kRingStages, 0});
+    RingWriter<B> ring = RingWriter<B>::of(block, Plan::kRingStages);
     ring.push(block, params.data + ptx::ctaid() * params.bytesPerBlock,
               params.bytesPerBlock);
-    ring.drain();
+    ring.drain(block);
     return;
   }
   RingReader<B> ring;
