@@ -80,6 +80,7 @@ template <class Plan> struct Control {
   uint32_t failed;     // not 0: a wait ran out (1 + phase + 256 * layer); every
                        // later wait returns at once
   uint32_t stop;       // the producer's signal to leave
+  uint32_t waiting;    // the consumers wait for another slot's words
   uint32_t headNeeded; // some row's next token is not known: the step ends with
                        // the output head
   uint32_t active;     // bit b: row b computes a position in this step
@@ -311,6 +312,11 @@ template <class B> struct Team {
     return block.warp() / kTeamWarps;
   }
   static GROK_DEVICE uint32_t lane(B &block) { return block.tid % kLanes; }
+  static GROK_DEVICE void sync(B &block) {
+    ptx::barSync(kConsumerBarrier + (kCount > 1 ? 1 + index(block) : 0),
+                 kLanes);
+    block.beginPhase();
+  }
   /// The team's row of the residual stream; there may be none such.
   static GROK_DEVICE uint32_t row(B &block) {
     return block.firstRow() + index(block) * block.rowStep();

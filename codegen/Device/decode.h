@@ -464,7 +464,8 @@ template <class B> GROK_DEVICE void produce(B &block) {
     kDenseDown,
     kItems
   };
-  RingWriter<B> ring = RingWriter<B>::of(block, block.params.inFlightChunks);
+  RingWriter<B> ring = RingWriter<B>::of(
+      block, {block.params.inFlightChunks, block.params.paceCycles});
   ProducerStep<B> step;
   for (uint32_t layer = 0; !ring.stopped;
        layer = layer == M::kLayers ? 0 : layer + 1) {
@@ -514,7 +515,7 @@ template <class B> GROK_DEVICE void produce(B &block) {
         step.release(block, ring);
     }
   }
-  ring.drain(block);
+  ring.drain();
 }
 
 template <class Model, class Plan>
@@ -537,6 +538,7 @@ GROK_DEVICE void decode(const abi::DecodeParams &params) {
     RingBarriers<B>::of(block).init();
     block.control().failed = 0;
     block.control().stop = 0;
+    block.control().waiting = 0;
     block.control().traceCount = 0;
     turn.number = params.launchId;
     turn.rows = params.rows;

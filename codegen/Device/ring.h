@@ -114,24 +114,29 @@ private:
   }
 };
 
+/// How fast a producer may go.
+struct Pace {
+  uint32_t inFlight; // chunks that have not landed, at most
+  uint32_t cycles;   // from the issue of one chunk to the next, at least
+};
+
 /// The producer side: the whole warp runs it, in the order in which the
 /// consumers take extents. It is one warp against the whole memory: a chunk of
-/// 16 KiB is due every 940 cycles on an H200, and an instruction costs it some
-/// ten, since the other warps keep its code out of the nearest cache.
+/// 16 KiB is due every 940 cycles on an H200, and an instruction takes it some
+/// ten, since what the other warps run keeps its code out of the nearest cache.
 template <class B> struct RingWriter {
   using Plan = typename B::Plan;
   static constexpr uint32_t kChunk = Plan::kChunkBytes,
                             kStages = Plan::kRingStages;
 
   RingBarriers<B> barriers;
-  // Chunks that have not landed, at most: those, apart from the ring's size,
-  // decide how long hand-overs queue behind the stream.
-  uint32_t inFlight;
+  Pace pace;
+  uint32_t due;                   // cycle before which no chunk is issued
   uint32_t stage = 0, parity = 0; // to be filled next, and in which use of it
   bool stopped = false;
 
-  static GROK_DEVICE RingWriter of(B &block, uint32_t inFlight) {
-    return {RingBarriers<B>::of(block), inFlight};
+  static GROK_DEVICE RingWriter of(B &block, Pace pace) {
+    return {RingBarriers<B>::of(block), pace, ptx::clock()};
   }
 
   /// Waits for a barrier unless the consumers have left.
@@ -146,16 +151,17 @@ template <class B> struct RingWriter {
   /// Streams `bytes` (a multiple of 16) from `source`.
   GROK_DEVICE void push(B &block, const uint8_t *source, uint64_t bytes) {
     const uint32_t rest = uint32_t(bytes % kChunk);
-    uint32_t chunks = uint32_t(bytes / kChunk) + (rest ? 1 : 0);
 #pragma unroll 1
-    for (; chunks; --chunks, source += kChunk) {
+    for (uint32_t left = uint32_t(bytes / kChunk) + (rest ? 1 : 0); left;
+         --left, source += kChunk) {
+      const uint32_t size = left == 1 && rest ? rest : kChunk;
       // A stage that was never filled counts as given back.
       wait(block, barriers.empty(stage), parity ^ 1);
-      if (inFlight < kStages)
-        awaitLanded(block, inFlight);
+      awaitLanding(block);
       if (stopped)
         return;
-      copy(block, source, chunks == 1 && rest ? rest : kChunk);
+      awaitTurn(size);
+      copy(block, source, size);
       const bool wraps = ++stage == kStages;
       stage = wraps ? 0 : stage;
       parity ^= wraps ? 1 : 0;
@@ -164,20 +170,43 @@ template <class B> struct RingWriter {
 
   /// Waits until everything issued has landed: shared memory must not be
   /// written after the block has gone.
-  GROK_DEVICE void drain(B &block) {
+  GROK_DEVICE void drain() {
 #pragma unroll 1
     for (uint32_t before = kStages; before; --before)
-      awaitLanded(block, before);
+      while (!landed(before)) {
+      }
   }
 
 private:
-  /// Waits for the chunk that was issued `before` chunks ago, if any was.
-  GROK_DEVICE void awaitLanded(B &block, uint32_t before) {
+  /// Whether the chunk that was issued `before` chunks ago, if any was, is
+  /// there.
+  GROK_DEVICE bool landed(uint32_t before) const {
     const bool wraps = stage < before;
-    const uint32_t at = wraps ? stage + kStages - before : stage - before;
-    while (!ptx::mbarrierTest<Plan::kSm>(barriers.full(at),
-                                         wraps ? parity ^ 1 : parity)) {
+    return ptx::mbarrierTest<Plan::kSm>(
+        barriers.full(wraps ? stage + kStages - before : stage - before),
+        wraps ? parity ^ 1 : parity);
+  }
+
+  /// Bytes in flight, apart from the ring's size, decide how long hand-overs
+  /// queue behind the stream. While the consumers wait for one, a chunk at a
+  /// time is enough: the ring is full before they go on.
+  GROK_DEVICE void awaitLanding(B &block) const {
+    if (pace.inFlight < kStages)
+      while (!landed(pace.inFlight)) {
+      }
+    while (*(volatile uint32_t *)&block.control().waiting && !landed(1)) {
     }
+  }
+
+  /// Spaces chunks evenly: what is late is not made up for, since bursts queue
+  /// most.
+  GROK_DEVICE void awaitTurn(uint32_t bytes) {
+    if (pace.cycles == 0)
+      return;
+    uint32_t now = ptx::clock();
+    while (int32_t(due - now) > 0)
+      now = ptx::clock();
+    due = now + pace.cycles * bytes / kChunk;
   }
 
   GROK_DEVICE void copy(B &block, const uint8_t *source, uint32_t bytes) {

@@ -17,13 +17,14 @@ GROK_DEVICE void stream(const abi::StreamParams &params) {
     RingBarriers<B>::of(block).init();
     block.control().failed = 0;
     block.control().stop = 0;
+    block.control().waiting = 0;
   }
   ptx::barSync(0, kThreads);
   if (block.warp() == kWarps) {
-    RingWriter<B> ring = RingWriter<B>::of(block, Plan::kRingStages);
+    RingWriter<B> ring = RingWriter<B>::of(block, {Plan::kRingStages, 0});
     ring.push(block, params.data + ptx::ctaid() * params.bytesPerBlock,
               params.bytesPerBlock);
-    ring.drain(block);
+    ring.drain();
     return;
   }
   RingReader<B> ring;
