@@ -55,10 +55,12 @@ enum class Region : uint32_t {
 /// the producer too.
 template <class Model, class Plan> struct Routing {
   static constexpr uint32_t kNone = ~0u;
-  uint32_t active[Model::kExperts]; // kept experts that some row uses, ascending
-  // Of those, for the producer too:
-  short gateUp[Model::kExperts]; // their matrices
+  // Of every expert, from the launch's beginning: its matrices, negative if it
+  // was dropped. The plan's own tables lie in global memory, whose answers come
+  // late beside the stream.
+  short gateUp[Model::kExperts];
   short down[Model::kExperts];
+  uint32_t active[Model::kExperts]; // kept experts that some row uses, ascending
   uint32_t activeCount;
   uint32_t expert[Plan::kMaxBatch]
                  [Model::kExpertsPerToken]; // of each row, ascending; kNone:
@@ -67,10 +69,16 @@ template <class Model, class Plan> struct Routing {
   uint32_t hasOutput[Plan::kMaxBatch]; // 0: every expert of the row was dropped
                                        // and there is no dense MLP
 
-  /// Whether the only expert of row b was kept (one expert a token).
-  GROK_DEVICE bool kept(uint32_t b) const {
-    uint32_t e = expert[b][0];
-    return e < Model::kExperts && Plan::kGateUp[e] >= 0;
+  /// Whether `e`, which may be kNone, is an expert that was kept.
+  GROK_DEVICE bool kept(uint32_t e) const {
+    return e < Model::kExperts && gateUp[e] >= 0;
+  }
+  /// Matrices of the a-th active expert.
+  GROK_DEVICE uint32_t activeGateUp(uint32_t a) const {
+    return uint32_t(gateUp[active[a]]);
+  }
+  GROK_DEVICE uint32_t activeDown(uint32_t a) const {
+    return uint32_t(down[active[a]]);
   }
 };
 

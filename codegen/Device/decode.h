@@ -127,7 +127,7 @@ GROK_DEVICE void takeAhead(B &block, RingReader<B> &ring, Half half,
     return;
   ahead.take(block, ring,
              attention ? uint32_t(B::Plan::kMatrixQkv)
-                       : uint32_t(block.routing().gateUp[0]),
+                       : block.routing().activeGateUp(0),
              attention ? Phase::kQkv : Phase::kGateUp);
 }
 
@@ -497,14 +497,15 @@ template <class B> GROK_DEVICE void produce(B &block) {
 #pragma unroll 1
       for (uint32_t n = 0;
            n < (experts ? routing.activeCount : 1) && !ring.stopped; ++n) {
-        const short matrix = item == kQkv           ? P::kMatrixQkv
-                             : item == kAttnOut     ? P::kMatrixAttnOut
-                             : item == kGateUp      ? routing.gateUp[n]
-                             : item == kDenseGateUp ? P::kMatrixDenseGateUp
-                             : item == kDown        ? routing.down[n]
-                             : item == kDenseDown   ? P::kMatrixDenseDown
-                                                    : P::kMatrixHead;
-        const abi::Extent &extent = block.extent(uint32_t(matrix));
+        const uint32_t matrix =
+            item == kQkv           ? uint32_t(P::kMatrixQkv)
+            : item == kAttnOut     ? uint32_t(P::kMatrixAttnOut)
+            : item == kGateUp      ? routing.activeGateUp(n)
+            : item == kDenseGateUp ? uint32_t(P::kMatrixDenseGateUp)
+            : item == kDown        ? routing.activeDown(n)
+            : item == kDenseDown   ? uint32_t(P::kMatrixDenseDown)
+                                   : uint32_t(P::kMatrixHead);
+        const abi::Extent &extent = block.extent(matrix);
         const uint64_t offset =
             extent.offset + (item == kItems ? 0 : layer * extent.layerStride);
         ring.push(block, block.params.weights + offset,
@@ -529,6 +530,10 @@ GROK_DEVICE void decode(const abi::DecodeParams &params) {
   abi::Turn &turn = block.control().turn;
   for (uint32_t m = block.tid; m < Plan::kMatrices; m += kThreads)
     block.extent(m) = params.extents[uint64_t(m) * Plan::kSlots + block.slot()];
+  for (uint32_t e = block.tid; e < Model::kExperts; e += kThreads) {
+    block.routing().gateUp[e] = Plan::kGateUp[e];
+    block.routing().down[e] = Plan::kDown[e];
+  }
   if (block.tid < abi::kMaxBatch) {
     turn.start[block.tid] = params.start[block.tid];
     turn.known[block.tid] = params.known[block.tid];
