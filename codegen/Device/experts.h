@@ -34,7 +34,6 @@ template <class B> GROK_DEVICE void announce(B &block) {
 /// seen. By warp 0; the others may read after a barrier.
 template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
-  using P = typename B::Plan;
   auto &routing = block.routing();
   awaitTaken(block, announcements(block, !M::kHashRouting) - 1);
   ptx::warpSync();
