@@ -181,7 +181,7 @@ plan.device @decode of @main rank 0 of 1 {
   plan.shape vocab 32 layers 2 hidden 32 heads 1 kv_heads 1 head_dim 32 experts_per_token 1 expert_width 16 dense_width 0 router hash tied
   plan.bounds batch 1 seq 64 dtype bf16 activations single
   plan.experts total 2 groups 2 kept [0, 1] reached [0, 1]
-  // expected-error @below {{worst   INF us, expected 0 <= best <= expected <= worst, all finite}}
+  // expected-error @below {{worst INF us, expected 0 <= best <= expected <= worst, all finite}}
   plan.prediction step batch 1 context 32 generated 0 best 2.0 experts 1 {head_us = 2.0} expected 3.0 experts 1.0 {head_us = 3.0} worst 0x7FF0000000000000 experts 1 {head_us = 0x7FF0000000000000}
 }
 
