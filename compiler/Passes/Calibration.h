@@ -6,16 +6,16 @@
 namespace grok::plan::calibration {
 
 /// A hand-over of a kernel for a batch, whose warps wait for each other, in
-/// hand-overs of a kernel for one row; and what each row adds to it, whose words
-/// all slots read.
+/// hand-overs of a kernel for one row; and what each row adds to it, whose
+/// words all slots read.
 inline constexpr double kBatchHandOver = 1.1, kRowHandOver = 0.18;
 
 /// Weights of 8 bits are unpacked: bytes that a slot's instructions get through
 /// in a cycle.
 inline constexpr double kInt8BytesPerCycle = 18, kFp8BytesPerCycle = 16.5;
 
-/// Shares of what the tensor cores could do, in prefill: many tiles of a product
-/// together, one tile, and attention.
+/// Shares of what the tensor cores could do, in prefill: many tiles of a
+/// product together, one tile, and attention.
 inline constexpr double kProductShare = 0.49, kTileShare = 0.5,
                         kAttentionShare = 0.17;
 /// Until a tile's first products begin: loads that wait for each other.

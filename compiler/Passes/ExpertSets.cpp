@@ -68,7 +68,9 @@ struct ExpertSets::Walk {
         bytes[phase][s] -= sets.ofExpert_[phase][expert][s];
   }
 
-  void price() { show(current, {sets.times_(bytes[0]), sets.times_(bytes[1])}); }
+  void price() {
+    show(current, {sets.times_(bytes[0]), sets.times_(bytes[1])});
+  }
 
   /// Every set that adds some of experts[from ..] to `current`.
   void all(const std::vector<uint32_t> &experts, size_t from = 0) {
@@ -124,9 +126,8 @@ struct ExpertSets::Front {
     for (const auto &[other, its] : members)
       if (beats(its, costs))
         return;
-    std::erase_if(members, [&](const auto &other) {
-      return beats(costs, other.second);
-    });
+    std::erase_if(
+        members, [&](const auto &other) { return beats(costs, other.second); });
     members.emplace_back(set, costs);
   }
 };
@@ -196,9 +197,8 @@ ExpertSets::Extremes ExpertSets::extremes(const std::vector<uint32_t> &experts,
   return result;
 }
 
-ExpertSets::Costs
-ExpertSets::meanCosts(const std::vector<uint32_t> &experts,
-                      uint32_t size) const {
+ExpertSets::Costs ExpertSets::meanCosts(const std::vector<uint32_t> &experts,
+                                        uint32_t size) const {
   Costs sum;
   uint64_t shown = 0;
   auto show = [&](const ExpertSet &, const Costs &costs) {

@@ -43,8 +43,7 @@ static double computeRate(const Target &target, CodeKind codes) {
 LatencyModel::LatencyModel(DeviceOp device)
     : device_(device), target_(targetOf(device.find<TargetOp>())),
       sizes_(sizesOf(device)),
-      computeRate_(
-          computeRate(target_, device.find<BoundsOp>().getCodes())) {
+      computeRate_(computeRate(target_, device.find<BoundsOp>().getCodes())) {
   for (uint32_t slots = 0; slots <= target_.smCount; ++slots)
     rates_.push_back(target_.streamBytesPerSecond(slots) * 1e-6);
   for (MatrixOp matrix : device.getBody().front().getOps<MatrixOp>()) {
@@ -84,7 +83,8 @@ double LatencyModel::computeUs(const SlotBytes &bytes) const {
 double LatencyModel::kvUs(uint32_t batch, uint32_t context) {
   uint64_t tasks =
       uint64_t(batch) * sizes_.numKvHeads * ceilDiv(context, kKvBlock);
-  uint64_t taskBytes = 2ull * kKvBlock * sizes_.headDim * kvElementBytes(device_);
+  uint64_t taskBytes =
+      2ull * kKvBlock * sizes_.headDim * kvElementBytes(device_);
   SlotBytes bytes(target_.smCount);
   for (uint32_t s = 0; s < bytes.size(); ++s)
     bytes[s] = (tasks / bytes.size() + (s < tasks % bytes.size())) * taskBytes;
@@ -127,8 +127,8 @@ double LatencyModel::ringUs() {
   if (!stream || stream.getRingStages() == 0)
     return std::numeric_limits<double>::infinity();
   double bytes = double(stream.getRingStages()) * stream.getChunkBytes();
-  return bytes * target_.smCount / target_.streamBytesPerSecond(target_.smCount) *
-         1e6;
+  return bytes * target_.smCount /
+         target_.streamBytesPerSecond(target_.smCount) * 1e6;
 }
 
 /// A layer once layers follow one another evenly. All times are counted in

@@ -1,6 +1,6 @@
 // --plan-predict: latency of a step and a request, best, expected and worst
-// over the routing outcomes. docs/dialects/rationale-plan.md has the formulas and
-// what they were held against.
+// over the routing outcomes. docs/dialects/rationale-plan.md has the formulas
+// and what they were held against.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -69,9 +69,9 @@ static DictionaryAttr dictionary(Builder &b, const Terms &terms) {
        entry("launch_us", terms.launch)});
 }
 
-/// The expected case lies between the others. It may be off by what rounding does
-/// to a mean of equal times, and, where the means of phases stand for sets, by
-/// what a layer's time bends between those.
+/// The expected case lies between the others. It may be off by what rounding
+/// does to a mean of equal times, and, where the means of phases stand for
+/// sets, by what a layer's time bends between those.
 static const Terms &expectedTerms(const Cases &cases) {
   if (cases.expected.terms.total() < cases.best.terms.total())
     return cases.best.terms;
@@ -141,8 +141,8 @@ Cases PredictLatency::request(LatencyModel &model, StepRouting &routing,
     auto [fewest, most] = promptExperts(getOperation(), batch * prompt);
     sum.best = {model.prompts(batch, prompt, fewest), fewest};
     sum.worst = {model.prompts(batch, prompt, most), most};
-    sum.expected.terms = model.prompts(
-        batch, prompt, routing.expectedOfPrompts(batch, prompt));
+    sum.expected.terms =
+        model.prompts(batch, prompt, routing.expectedOfPrompts(batch, prompt));
     position = prompt;
   }
   sum.best.terms.launch += model.facts().launchUs;

@@ -90,8 +90,8 @@ double PrefillModel::passUs(double tokens, double pairs, double experts) const {
   layer += std::max(4 * pairs * sizes.numHeads * sizes.headDim /
                         (slots * kAttentionShare),
                     kPrefillLaunchUs);
-  layer +=
-      2 * std::max(streamUs(kNormBytes * tokens * sizes.hiddenSize), kPrefillLaunchUs);
+  layer += 2 * std::max(streamUs(kNormBytes * tokens * sizes.hiddenSize),
+                        kPrefillLaunchUs);
   if (!sizes.hash) // and choice, groups, order
     layer += scoresUs(tokens) + 3 * kPrefillLaunchUs;
   return sizes.numLayers * layer;

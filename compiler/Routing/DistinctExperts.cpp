@@ -18,8 +18,8 @@ double choose(uint32_t n, uint32_t k) {
 } // namespace
 
 /// The terms of the multinomial distribution, an expert after the other:
-/// placed[r][n] is what r rows on n of the experts so far add up to, each m rows
-/// of one expert as share^m / m!.
+/// placed[r][n] is what r rows on n of the experts so far add up to, each m
+/// rows of one expert as share^m / m!.
 std::vector<double> distinctByShares(std::span<const double> shares,
                                      uint32_t rows) {
   const uint32_t most = std::min<uint32_t>(rows, uint32_t(shares.size()));

@@ -248,8 +248,7 @@ TEST_F(BundleTest, RefusesTheFirstFormat) {
 
 TEST_F(BundleTest, ChecksThePrediction) {
   write();
-  std::string text = readText(path + "/manifest.json"),
-              from = "\"clock_mhz\"";
+  std::string text = readText(path + "/manifest.json"), from = "\"clock_mhz\"";
   text.replace(text.find(from), from.size(), "\"clock\"");
   writeText(path + "/manifest.json", sealManifest(text).value());
   expectOpenError("found no key 'clock_mhz', expected it in '/prediction'");

@@ -1,8 +1,8 @@
 // What a manifest's reader refuses of a prediction, and what tools read of it.
 #include "runtime/bundle/Prediction.h"
 
-#include "gtest/gtest.h"
 #include "runtime/bundle/PredictionCheck.h"
+#include "gtest/gtest.h"
 
 namespace grok {
 namespace {
@@ -81,14 +81,18 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"\"us\": 4, \"experts\": 6.5, \"terms\": {\"head_us\": 1",
               "\"us\": 3.5, \"experts\": 6.5, \"terms\": {\"head_us\": 1",
               "key 'us': found 3.5, expected what the terms add up to, 4"},
-        Fault{"\"us\": 3, \"experts\": 1, \"terms\": {\"head_us\": 1, \"kv_us\": 2",
+        Fault{"\"us\": 3, \"experts\": 1, \"terms\": {\"head_us\": 1, "
+              "\"kv_us\": 2",
               "\"us\": 4.5, \"experts\": 1, \"terms\": {\"head_us\": 2.5, "
               "\"kv_us\": 2",
               "manifest.json:6: key 'expected': found 4 us, expected at least "
               "4.5: 0 <= best <= expected <= worst"},
-        Fault{"\"us\": 5, \"experts\": 8, \"terms\": {\"head_us\": 1, \"kv_us\": 4",
-              "\"us\": 1, \"experts\": 8, \"terms\": {\"head_us\": 1, \"kv_us\": 0",
-              "manifest.json:7: key 'worst': found 1 us, expected at least 4"}));
+        Fault{
+            "\"us\": 5, \"experts\": 8, \"terms\": {\"head_us\": 1, \"kv_us\": "
+            "4",
+            "\"us\": 1, \"experts\": 8, \"terms\": {\"head_us\": 1, \"kv_us\": "
+            "0",
+            "manifest.json:7: key 'worst': found 1 us, expected at least 4"}));
 
 TEST(Prediction, ToolsFindEachCase) {
   const std::string text = R"({"predictions": [

@@ -140,7 +140,8 @@ TEST(Plan, PredictionAddsUpAndIsOrdered) {
   }
 }
 
-/// E (1 - (1 - k / E)^batch) of E equally likely experts of which a row takes k.
+/// E (1 - (1 - k / E)^batch) of E equally likely experts of which a row takes
+/// k.
 TEST(Plan, ExpectedBatchChoosesAsManyExpertsAsInTheMean) {
   auto check = [](const char *model, double kept, double perRow) {
     auto planned = planFor(readModel(model), "h200", {});

@@ -10,8 +10,8 @@
 namespace grok {
 namespace {
 
-/// The sum over all ways in which `rows` rows choose, each one of `choices` with
-/// its probability, by the number of distinct kept experts.
+/// The sum over all ways in which `rows` rows choose, each one of `choices`
+/// with its probability, by the number of distinct kept experts.
 using Choice = std::pair<std::vector<uint32_t>, double>;
 std::vector<double> oneByOne(const std::vector<Choice> &choices, uint32_t kept,
                              uint32_t rows) {
@@ -42,9 +42,11 @@ void expectSame(const std::vector<double> &found,
 }
 
 TEST(DistinctExperts, BySharesIsWhatEveryChoiceGives) {
-  for (const std::vector<double> &shares :
-       {std::vector<double>{1}, {0.25, 0.25, 0.25, 0.25}, {0.7, 0.2, 0.1},
-        {0.5, 0.2}, {}})
+  for (const std::vector<double> &shares : {std::vector<double>{1},
+                                            {0.25, 0.25, 0.25, 0.25},
+                                            {0.7, 0.2, 0.1},
+                                            {0.5, 0.2},
+                                            {}})
     for (uint32_t rows : {1u, 2u, 5u}) {
       std::vector<Choice> choices;
       double left = 1;
