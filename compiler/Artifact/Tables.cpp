@@ -122,7 +122,7 @@ FailureOr<PlanTables> toTables(plan::DeviceOp device) {
   return tables;
 }
 
-static nlohmann::json outcomeJson(double us, uint32_t experts,
+static nlohmann::json outcomeJson(double us, nlohmann::json experts,
                                   mlir::DictionaryAttr terms) {
   nlohmann::json parts = nlohmann::json::object();
   for (mlir::NamedAttribute term : terms)
@@ -142,6 +142,9 @@ std::string predictionJson(plan::DeviceOp device) {
          {"exhaustive", op.getExhaustive()},
          {"best", outcomeJson(op.getBestUs().convertToDouble(),
                               op.getBestExperts(), op.getBestTerms())},
+         {"expected", outcomeJson(op.getExpectedUs().convertToDouble(),
+                                  op.getExpectedExperts().convertToDouble(),
+                                  op.getExpectedTerms())},
          {"worst", outcomeJson(op.getWorstUs().convertToDouble(),
                                op.getWorstExperts(), op.getWorstTerms())}});
   double clock = device.find<plan::TargetOp>().getClockMhz().convertToDouble();

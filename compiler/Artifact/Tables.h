@@ -14,7 +14,8 @@ mlir::FailureOr<PlanTables> toTables(plan::DeviceOp device);
 
 /// The device's predictions as a canonical JSON object: {"clock_mhz",
 /// "predictions": [{"scope": "step" | "request", "batch", "context",
-/// "generated", "best": {"us", "experts", "terms": {...}}, "worst": ...}]}.
+/// "generated", "exhaustive", "best": {"us", "experts", "terms": {...}},
+/// "expected": ..., "worst": ...}]}.
 std::string predictionJson(plan::DeviceOp device);
 
 } // namespace grok

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 
 #include "ir/Plan/PlanFacts.h"
 
@@ -10,22 +11,20 @@ using namespace grok::plan;
 
 namespace {
 
-/// Sets of one size that are looked at one by one. The reference model's batch
-/// of 8 has 12870 of them.
+/// Sets of one size that are looked at one by one for the extremes. The
+/// reference model's batch of 8 has 12870 of them.
 constexpr uint64_t kMostSets = 1 << 17;
+/// The same for a mean, and how many sets are drawn where there are more.
+constexpr uint64_t kMostMeanSets = 1 << 14, kDrawnSets = 1 << 10;
+constexpr uint64_t kSeed = 1;
 
 constexpr size_t kPhases = 2; // gate_up and down
-using Costs = std::array<double, kPhases * ExpertSets::kTimes>;
-
-struct Priced {
-  Costs costs;
-  ExpertSet set;
-};
+using Costs = ExpertSets::Costs;
 
 /// a is nowhere above b.
 bool atMost(const Costs &a, const Costs &b) {
-  for (size_t i = 0; i != a.size(); ++i)
-    if (a[i] > b[i])
+  for (size_t i = 0; i != ExpertSets::kTimes; ++i)
+    if (a.gateUp[i] > b.gateUp[i] || a.down[i] > b.down[i])
       return false;
   return true;
 }
@@ -41,53 +40,41 @@ uint64_t choose(uint64_t n, uint64_t k, uint64_t most) {
 
 } // namespace
 
-/// One look at all sets of one size: keeps those of which no other one `beats`
-/// the costs.
-struct ExpertSets::Search {
+/// A walk over sets of one size, each of which is shown with its costs.
+struct ExpertSets::Walk {
+  using Show = llvm::function_ref<void(const ExpertSet &, const Costs &)>;
+
   const ExpertSets &sets;
   const uint32_t size;
-  bool (*const beats)(const Costs &, const Costs &);
-  std::vector<Priced> front;
-  Priced current;
+  const Show show;
+  ExpertSet current;
   SlotBytes bytes[kPhases]; // of `current`
 
-  Search(const ExpertSets &sets, uint32_t size,
-         bool (*beats)(const Costs &, const Costs &))
-      : sets(sets), size(size), beats(beats),
+  Walk(const ExpertSets &sets, uint32_t size, Show show)
+      : sets(sets), size(size), show(show),
         bytes{sets.dense_[0], sets.dense_[1]} {}
 
   void add(uint32_t expert) {
-    current.set.push_back(expert);
+    current.push_back(expert);
     for (size_t phase = 0; phase != kPhases; ++phase)
       for (size_t s = 0; s != bytes[phase].size(); ++s)
         bytes[phase][s] += sets.ofExpert_[phase][expert][s];
   }
   void removeLast() {
-    uint32_t expert = current.set.back();
-    current.set.pop_back();
+    uint32_t expert = current.back();
+    current.pop_back();
     for (size_t phase = 0; phase != kPhases; ++phase)
       for (size_t s = 0; s != bytes[phase].size(); ++s)
         bytes[phase][s] -= sets.ofExpert_[phase][expert][s];
   }
 
   void price() {
-    for (size_t phase = 0; phase != kPhases; ++phase) {
-      Times times = sets.times_(bytes[phase]);
-      std::copy(times.begin(), times.end(),
-                current.costs.begin() + phase * kTimes);
-    }
-    for (const Priced &other : front)
-      if (beats(other.costs, current.costs))
-        return;
-    std::erase_if(front, [&](const Priced &other) {
-      return beats(current.costs, other.costs);
-    });
-    front.push_back(current);
+    show(current, {sets.times_(bytes[0]), sets.times_(bytes[1])});
   }
 
   /// Every set that adds some of experts[from ..] to `current`.
-  void all(const std::vector<uint32_t> &experts, size_t from) {
-    if (current.set.size() == size)
+  void all(const std::vector<uint32_t> &experts, size_t from = 0) {
+    if (current.size() == size)
       return price();
     for (size_t i = from; i != experts.size(); ++i) {
       add(experts[i]);
@@ -101,7 +88,7 @@ struct ExpertSets::Search {
   /// numbers matter.
   void byNumbers(const std::vector<ExpertSet> &groups, size_t group,
                  size_t limit) {
-    const size_t left = size - current.set.size();
+    const size_t left = size - current.size();
     if (left == 0)
       return price();
     if (group == groups.size())
@@ -115,11 +102,33 @@ struct ExpertSets::Search {
       removeLast();
   }
 
-  std::vector<ExpertSet> found() && {
-    std::vector<ExpertSet> out;
-    for (Priced &one : front)
-      out.push_back(std::move(one.set));
-    return out;
+  /// `count` sets that a fixed seed draws, the same ones everywhere.
+  void drawn(std::vector<uint32_t> experts, uint64_t count) {
+    std::mt19937_64 engine(kSeed);
+    for (uint64_t n = 0; n != count; ++n) {
+      for (size_t i = 0; i != size; ++i) {
+        std::swap(experts[i], experts[i + engine() % (experts.size() - i)]);
+        add(experts[i]);
+      }
+      price();
+      while (!current.empty())
+        removeLast();
+    }
+  }
+};
+
+/// The sets of those shown of which no other one `beats` the costs.
+struct ExpertSets::Front {
+  bool (*const beats)(const Costs &, const Costs &);
+  std::vector<std::pair<ExpertSet, Costs>> members;
+
+  void show(const ExpertSet &set, const Costs &costs) {
+    for (const auto &[other, its] : members)
+      if (beats(its, costs))
+        return;
+    std::erase_if(
+        members, [&](const auto &other) { return beats(costs, other.second); });
+    members.emplace_back(set, costs);
   }
 };
 
@@ -166,17 +175,47 @@ ExpertSets::Extremes ExpertSets::extremes(const std::vector<uint32_t> &experts,
   Extremes result;
   auto search = [&](uint32_t size,
                     bool (*beats)(const Costs &, const Costs &)) {
-    Search sets(*this, size, beats);
+    Front front{beats, {}};
+    auto show = [&](const ExpertSet &set, const Costs &costs) {
+      front.show(set, costs);
+    };
+    Walk walk(*this, size, show);
     if (choose(experts.size(), size, kMostSets + 1) <= kMostSets) {
-      sets.all(experts, 0);
+      walk.all(experts);
     } else {
       result.exhaustive = false;
-      sets.byNumbers(groupsOf(experts), 0, size);
+      walk.byNumbers(groupsOf(experts), 0, size);
     }
-    return std::move(sets).found();
+    std::vector<ExpertSet> found;
+    for (auto &[set, costs] : front.members)
+      found.push_back(std::move(set));
+    return found;
   };
   // No slot reads less for a further expert.
   result.cheapest = search(fewest, atMost);
   result.dearest = search(most, atLeast);
   return result;
+}
+
+ExpertSets::Costs ExpertSets::meanCosts(const std::vector<uint32_t> &experts,
+                                        uint32_t size) const {
+  Costs sum;
+  uint64_t shown = 0;
+  auto show = [&](const ExpertSet &, const Costs &costs) {
+    ++shown;
+    for (size_t i = 0; i != kTimes; ++i) {
+      sum.gateUp[i] += costs.gateUp[i];
+      sum.down[i] += costs.down[i];
+    }
+  };
+  Walk walk(*this, size, show);
+  if (choose(experts.size(), size, kMostMeanSets + 1) <= kMostMeanSets)
+    walk.all(experts);
+  else
+    walk.drawn(experts, kDrawnSets);
+  for (size_t i = 0; i != kTimes; ++i) {
+    sum.gateUp[i] /= double(shown);
+    sum.down[i] /= double(shown);
+  }
+  return sum;
 }

@@ -38,8 +38,18 @@ public:
   Extremes extremes(const std::vector<uint32_t> &experts, uint32_t fewest,
                     uint32_t most) const;
 
+  /// The times of both expert phases.
+  struct Costs {
+    Times gateUp{}, down{};
+  };
+  /// Their means over the sets of `size` of `experts`, each as likely as the
+  /// other: over all sets, or where they are too many over some that a fixed
+  /// seed draws.
+  Costs meanCosts(const std::vector<uint32_t> &experts, uint32_t size) const;
+
 private:
-  struct Search;
+  struct Walk;
+  struct Front;
   /// Of `experts`, the largest group first.
   std::vector<ExpertSet> groupsOf(const std::vector<uint32_t> &experts) const;
 

@@ -144,8 +144,10 @@ def PredictLatency : Pass<"plan-predict", "::grok::plan::DeviceOp"> {
     routing these are the sets of experts that rows can reach with some ids, at any
     positions in a step and at the same one in a request, as the model says that the
     device was made from; without it, any reached experts anywhere. For a learned
-    router they are all sets of expert choices. With a plan.prefill a request's
-    prompt goes through it.
+    router they are all sets of expert choices. Between them stands what is expected
+    of random ids, each row's for itself, at one position: the exact distribution of
+    the number of distinct experts, times the mean over the sets of that number. With
+    a plan.prefill a request's prompt goes through it.
   }];
 }
 

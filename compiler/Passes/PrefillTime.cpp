@@ -1,23 +1,20 @@
 #include "compiler/Passes/PrefillTime.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "compiler/Passes/Calibration.h"
 #include "ir/Plan/PlanFacts.h"
 
 using namespace grok;
 using namespace grok::plan;
+using namespace grok::plan::calibration;
 
 namespace {
 
-// Shares of what the units could do, fitted to the launches of 8 x 512 ids of
-// the reference model on an H200 (docs/performance.md): of the tensor cores'
-// rate that many tiles reach together, that one tile reaches, and attention.
-constexpr double kProductShare = 0.45, kTileShare = 0.5, kAttentionShare = 0.17;
 /// Bytes that a launch between two sub-blocks moves of each element of the
 /// stream: the residual, read and written, a product's result, an operand.
 constexpr double kNormBytes = 14;
-/// Between two launches in a row, however short they are.
-constexpr double kLaunchUs = 2;
 
 class PrefillModel {
 public:
@@ -52,7 +49,28 @@ private:
                  (slotFlopsPerUs() * target.smCount * kProductShare),
            one = 2.0 * kTileHeight * tile * k / (slotFlopsPerUs() * kTileShare),
            bytes = streamUs(2 * rows * shape.k * matrices);
-    return std::max({all, one, bytes, kLaunchUs});
+    return std::max({all, one, bytes, kPrefillLaunchUs}) +
+           kTileStartUs * tilesOfSlot(shape.rows, tokens, matrices);
+  }
+  /// Tiles of a product that follow one another on a slot. A matrix's columns
+  /// fill whole tiles and, in the mean, half of one.
+  double tilesOfSlot(uint32_t rows, double tokens, double matrices) const {
+    const double ofRow = std::max(1.0, tokens / (matrices * tile) + 0.5);
+    return std::max(1.0, ceilDiv(rows, kTileHeight) * matrices * ofRow /
+                             target.smCount);
+  }
+  /// A learned router's scores. A block of tokens stages its rows and the
+  /// router's part after part, and waits for each; then its warps read both
+  /// from shared memory, which serves one of them in a cycle.
+  double scoresUs(double tokens) const {
+    const double parts = ceilDiv(sizes.hiddenSize, kRouterK),
+                 blocks = std::ceil(tokens / kRouterTokens / target.smCount);
+    const uint32_t ofThread =
+        ceilDiv(sizes.numExperts, kTokenThreads / kRouterTokens);
+    const double cycles =
+        double(kTokenThreads / 32) * sizes.hiddenSize * (ofThread + 1);
+    return parts * kRouterTrips * target.handOverUs +
+           blocks * cycles / target.clockMhz;
   }
 
   const Target &target;
@@ -71,22 +89,18 @@ double PrefillModel::passUs(double tokens, double pairs, double experts) const {
                  productUs(MatrixKind::kDenseDown, tokens);
   layer += std::max(4 * pairs * sizes.numHeads * sizes.headDim /
                         (slots * kAttentionShare),
-                    kLaunchUs);
-  layer +=
-      2 * std::max(streamUs(kNormBytes * tokens * sizes.hiddenSize), kLaunchUs);
-  if (!sizes.hash) { // scores, choice, groups, order
-    // In float32, a sixteenth of the tensor cores' rate.
-    double scores =
-        16 * 2 * tokens * sizes.numExperts * sizes.hiddenSize / slots;
-    layer += std::max(scores, kLaunchUs) + 3 * kLaunchUs;
-  }
+                    kPrefillLaunchUs);
+  layer += 2 * std::max(streamUs(kNormBytes * tokens * sizes.hiddenSize),
+                        kPrefillLaunchUs);
+  if (!sizes.hash) // and choice, groups, order
+    layer += scoresUs(tokens) + 3 * kPrefillLaunchUs;
   return sizes.numLayers * layer;
 }
 
 } // namespace
 
 double plan::prefillUs(DeviceOp device, const Target &target, uint32_t batch,
-                       uint32_t prompt, uint32_t experts) {
+                       uint32_t prompt, double experts) {
   const PrefillModel model(device, target);
   const double all = double(batch) * prompt,
                pairs = double(batch) * prompt * (prompt + 1) / 2;

@@ -8,8 +8,8 @@ namespace grok::plan {
 
 /// Microseconds in which the passes of a device with a plan.prefill take
 /// `batch` prompts of `prompt` ids, their tokens spread evenly over `experts`
-/// distinct experts of each layer; without the head.
+/// distinct experts of each layer, a mean perhaps; without the head.
 double prefillUs(DeviceOp device, const Target &target, uint32_t batch,
-                 uint32_t prompt, uint32_t experts);
+                 uint32_t prompt, double experts);
 
 } // namespace grok::plan

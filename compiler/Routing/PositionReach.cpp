@@ -10,26 +10,40 @@ PositionReach::PositionReach(const ModelConfig &model)
     : hash_(*model.hash), numExperts_(model.numExperts) {
   const uint32_t bits = decidingBits(hash_);
   mask_ = bits >= 32 ? ~0u : (1u << bits) - 1;
+  std::vector<uint32_t> residues;
   for (uint32_t id = 0; id != model.vocabSize; ++id)
-    residues_.push_back((id * hash_.tokenMultiplier) & mask_);
-  std::sort(residues_.begin(), residues_.end());
-  residues_.erase(std::unique(residues_.begin(), residues_.end()),
-                  residues_.end());
+    residues.push_back((id * hash_.tokenMultiplier) & mask_);
+  std::sort(residues.begin(), residues.end());
+  for (uint32_t residue : residues) {
+    if (residues_.empty() || residues_.back().first != residue)
+      residues_.emplace_back(residue, 0);
+    ++residues_.back().second;
+  }
 }
 
-const std::vector<uint32_t> &PositionReach::at(uint32_t position) {
+const PositionReach::Reach &PositionReach::reach(uint32_t position) {
   const Class key = {(position * hash_.positionMultiplier) & mask_,
                      position & decidingOffset(hash_)};
   auto [found, isNew] = known_.try_emplace(key);
   if (!isNew)
     return found->second;
-  std::vector<bool> reached(numExperts_);
-  for (uint32_t residue : residues_)
-    reached[hash_.expertOf((residue + key.first) & mask_, position)] = true;
+  std::vector<uint32_t> ids(numExperts_);
+  for (auto [residue, count] : residues_)
+    ids[hash_.expertOf((residue + key.first) & mask_, position)] += count;
   for (uint32_t e = 0; e != numExperts_; ++e)
-    if (reached[e])
-      found->second.push_back(e);
+    if (ids[e]) {
+      found->second.experts.push_back(e);
+      found->second.ids.push_back(ids[e]);
+    }
   return found->second;
+}
+
+const std::vector<uint32_t> &PositionReach::at(uint32_t position) {
+  return reach(position).experts;
+}
+
+const std::vector<uint32_t> &PositionReach::idsAt(uint32_t position) {
+  return reach(position).ids;
 }
 
 std::vector<uint32_t> PositionReach::before(uint32_t positions) {

@@ -19,18 +19,26 @@ public:
   explicit PositionReach(const ModelConfig &model);
   /// Ascending.
   const std::vector<uint32_t> &at(uint32_t position);
+  /// How many ids lead to each of them.
+  const std::vector<uint32_t> &idsAt(uint32_t position);
   /// Of all positions before `positions`, ascending.
   std::vector<uint32_t> before(uint32_t positions);
 
 private:
   /// The part of the hash that the position adds, and its offset of the index.
   using Class = std::pair<uint32_t, uint32_t>;
+  struct Reach {
+    std::vector<uint32_t> experts, ids;
+  };
+
+  const Reach &reach(uint32_t position);
 
   const HashRouting hash_;
   const uint32_t numExperts_;
-  uint32_t mask_ = 0;              // of the bits of the hash that decide
-  std::vector<uint32_t> residues_; // what ids add to the hash, distinct
-  std::map<Class, std::vector<uint32_t>> known_;
+  uint32_t mask_ = 0; // of the bits of the hash that decide
+  /// What ids add to the hash, and how many do.
+  std::vector<std::pair<uint32_t, uint32_t>> residues_;
+  std::map<Class, Reach> known_;
 };
 
 } // namespace grok

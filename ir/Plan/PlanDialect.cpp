@@ -1,11 +1,14 @@
 #include "ir/Plan/PlanDialect.h"
 
+#include <cmath>
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "runtime/bundle/DecodeMemory.h"
 #include "runtime/bundle/KernelAbi.h"
+#include "runtime/bundle/Prediction.h"
 #include "runtime/bundle/PrefillMemory.h"
 #include "runtime/bundle/Quantized.h"
 #include "runtime/bundle/WeightLayout.h"
@@ -166,13 +169,41 @@ LogicalResult PrefillOp::verify() {
   return success();
 }
 
-LogicalResult PredictionOp::verify() {
-  double best = getBestUs().convertToDouble();
-  double worst = getWorstUs().convertToDouble();
-  if (!(best >= 0) || !(worst >= best))
-    return emitOpError("has best ") << best << " us and worst " << worst
-                                    << " us, expected 0 <= best <= worst";
+/// The terms of a case are numbers, none below 0, that add up to its time.
+static LogicalResult verifyTerms(PredictionOp op, llvm::StringRef name,
+                                 double us, mlir::DictionaryAttr terms) {
+  double sum = 0;
+  for (mlir::NamedAttribute term : terms) {
+    auto value = llvm::dyn_cast<mlir::FloatAttr>(term.getValue());
+    if (!value || !(value.getValueAsDouble() >= 0))
+      return op.emitOpError("has term '")
+             << term.getName().getValue() << "' of " << name << " "
+             << term.getValue() << ", expected a number, at least 0";
+    sum += value.getValueAsDouble();
+  }
+  if (!(std::abs(sum - us) <= kTermsTolerance * us))
+    return op.emitOpError("has terms of ")
+           << name << " that add up to " << sum << " us, expected " << us;
   return success();
+}
+
+LogicalResult PredictionOp::verify() {
+  const double best = getBestUs().convertToDouble(),
+               expected = getExpectedUs().convertToDouble(),
+               worst = getWorstUs().convertToDouble(),
+               experts = getExpectedExperts().convertToDouble();
+  if (!(best >= 0) || !(expected >= best) || !(worst >= expected) ||
+      !std::isfinite(worst))
+    return emitOpError("has best ")
+           << best << " us, expected " << expected << " us and worst " << worst
+           << " us, expected 0 <= best <= expected <= worst, all finite";
+  if (!(experts >= 0) || !std::isfinite(experts))
+    return emitOpError("has a mean of ")
+           << experts << " experts, expected at least 0";
+  if (failed(verifyTerms(*this, "best", best, getBestTerms())) ||
+      failed(verifyTerms(*this, "expected", expected, getExpectedTerms())))
+    return failure();
+  return verifyTerms(*this, "worst", worst, getWorstTerms());
 }
 
 } // namespace grok::plan

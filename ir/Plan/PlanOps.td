@@ -292,26 +292,28 @@ def RegionOp : Plan_Part<"region"> {
 }
 
 def PredictionOp : Plan_Part<"prediction"> {
-  let summary = "Predicted latency, best and worst over every routing outcome";
+  let summary = "Predicted latency, best, expected and worst over the routing outcomes";
   let description = [{
     Microseconds of one decode step of `batch` rows with `context` positions in the KV cache, or of a request that has
-    `context` prompt positions and generates `generated` more, at the target's clock. `experts` is the number of distinct
-    experts that the rows of a step have chosen. The terms that add up to each time are kept by name, so that a
-    measurement can be held against them; docs/dialects/rationale-plan.md has the formulas. The unit attribute
-    `exhaustive` says that every set of experts was looked at; else there are too many of them, and those that stand for
-    each number of experts of each group were.
+    `context` prompt positions and generates `generated` more, at the target's clock. Best and worst are over every routing
+    outcome, the expected case is the mean over rows of random ids. `experts` is the number of distinct experts that the
+    rows of a step have chosen. The terms that add up to each time are kept by name, so that a measurement can be held
+    against them; docs/dialects/rationale-plan.md has the formulas. The unit attribute `exhaustive` says that every set of
+    experts was looked at for best and worst; else there are too many of them, and those that stand for each number of
+    experts of each group were.
 
     ```mlir
     plan.prediction step batch 8 context 512 generated 0 best 3.1e+01 experts 1 {head_us = 4.0, ...}
-      worst 4.2e+01 experts 8 {head_us = 4.0, ...} {exhaustive}
+      expected 3.9e+01 experts 6.4 {head_us = 4.0, ...} worst 4.2e+01 experts 8 {head_us = 4.0, ...} {exhaustive}
     ```
   }];
   let arguments = (ins PredictionScope:$scope, I32Attr:$batch, I32Attr:$positions, I32Attr:$generated, F64Attr:$best_us,
-                       I32Attr:$best_experts, DictionaryAttr:$best_terms, F64Attr:$worst_us, I32Attr:$worst_experts,
+                       I32Attr:$best_experts, DictionaryAttr:$best_terms, F64Attr:$expected_us, F64Attr:$expected_experts,
+                       DictionaryAttr:$expected_terms, F64Attr:$worst_us, I32Attr:$worst_experts,
                        DictionaryAttr:$worst_terms, UnitAttr:$exhaustive);
   let assemblyFormat = [{
     $scope `batch` $batch `context` $positions `generated` $generated `best` $best_us `experts` $best_experts $best_terms
-    `worst` $worst_us `experts` $worst_experts $worst_terms attr-dict
+    `expected` $expected_us `experts` $expected_experts $expected_terms `worst` $worst_us `experts` $worst_experts $worst_terms attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -54,17 +54,19 @@ struct FileRecord {
   std::string sha256; // lower-case hex; of the blob, BlobHash's
 };
 
-/// With version 5 the decode kernel writes ids into the host's memory and can
-/// stay for the next turn, and a prefill kernel waits for the launch before it.
-/// Version 4 added weights of 8 bits (the option `quantization` and the plan's
-/// field), the plan's clusters and the manifest's seal, and the blob's hash
-/// became one of chunks (BlobHash.h). Version 3 added prefill: the option
-/// `max_prefill`, the plan's fields and regions, prefill.ptx. Bundles of
-/// versions 2 to 4 are read as those without what came later. Nothing of
-/// version 1 is read.
-inline constexpr uint32_t kBundleFormatVersion = 5, kOldestFormatVersion = 2,
+/// Version 6 added the prediction's expected case, and checks the whole
+/// prediction. With version 5 the decode kernel writes ids into the host's
+/// memory and can stay for the next turn, and a prefill kernel waits for the
+/// launch before it. Version 4 added weights of 8 bits (the option
+/// `quantization` and the plan's field), the plan's clusters and the manifest's
+/// seal, and the blob's hash became one of chunks (BlobHash.h). Version 3 added
+/// prefill: the option `max_prefill`, the plan's fields and regions,
+/// prefill.ptx. Bundles of versions 2 to 5 are read as those without what came
+/// later. Nothing of version 1 is read.
+inline constexpr uint32_t kBundleFormatVersion = 6, kOldestFormatVersion = 2,
                           kSealedFormatVersion = 4, kChunkedHashVersion = 4,
-                          kTurnsFormatVersion = 5, kOverlapFormatVersion = 5;
+                          kTurnsFormatVersion = 5, kOverlapFormatVersion = 5,
+                          kExpectedFormatVersion = 6;
 
 struct Manifest {
   uint32_t formatVersion = kBundleFormatVersion;

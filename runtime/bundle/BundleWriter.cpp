@@ -205,7 +205,10 @@ absl::Status writeBundle(const std::string &givenPath,
     staged.addBlob(*std::move(record));
   }
   Manifest manifest = contents.manifest;
-  manifest.formatVersion = kBundleFormatVersion;
+  // What was packed later keeps its kernels and its prediction, and so its
+  // version, from the first one on that is written as this one is.
+  manifest.formatVersion =
+      std::max(manifest.formatVersion, kSealedFormatVersion);
   manifest.smPolicy = contents.plan.smPolicy;
   manifest.bankPolicy = contents.plan.bankPolicy;
   manifest.files = staged.files();

@@ -6,6 +6,7 @@
 #include "runtime/bundle/JsonReader.h"
 #include "runtime/bundle/ModelJson.h"
 #include "runtime/bundle/Names.h"
+#include "runtime/bundle/PredictionCheck.h"
 #include "runtime/bundle/Sha256.h"
 
 namespace grok {
@@ -315,6 +316,10 @@ absl::StatusOr<Manifest> readManifest(std::string_view text,
     in.fail("prediction", json::describe(*prediction), "an object");
   if (absl::Status status = in.finish(); !status.ok())
     return status;
+  if (m.formatVersion >= kExpectedFormatVersion)
+    if (absl::Status status = checkPredictions(*document, "/prediction");
+        !status.ok())
+      return status;
   m.predictionJson = canonical(*prediction);
   if (absl::Status status = readTarget(*document, m.target); !status.ok())
     return status;

@@ -59,7 +59,7 @@ std::vector<Prediction> predictionsOf(const std::string &predictionJson) {
     std::optional<Prediction::Case> best = caseOf(one, "best"),
                                     worst = caseOf(one, "worst");
     if (best && worst)
-      all.push_back({*key, *best, *worst});
+      all.push_back({*key, *best, *worst, caseOf(one, "expected")});
   }
   return all;
 }

@@ -9,6 +9,9 @@
 
 namespace grok {
 
+/// How far the terms of a case may be from its time, of that time.
+inline constexpr double kTermsTolerance = 1e-6;
+
 /// What is predicted: a step (`generated` 0) or a request of so many prompt
 /// positions and new ids.
 struct PredictionKey {
@@ -17,7 +20,8 @@ struct PredictionKey {
   bool operator==(const PredictionKey &) const = default;
 };
 
-/// Best and worst over every routing outcome.
+/// Best and worst over every routing outcome, and the mean over rows of random
+/// ids.
 struct Prediction {
   struct Case {
     double seconds = 0;
@@ -26,10 +30,11 @@ struct Prediction {
   };
   PredictionKey key;
   Case best, worst;
+  std::optional<Case> expected; // not before kExpectedFormatVersion
 };
 
-/// Those of a manifest's JSON that have all that a prediction needs; its
-/// reader does not look at them.
+/// Those of a manifest's JSON that have all that a prediction needs; of older
+/// formats the reader did not look at them.
 std::vector<Prediction> predictionsOf(const std::string &predictionJson);
 
 /// Nothing if the manifest's JSON does not have it.

@@ -22,7 +22,7 @@ import tokjson  # noqa: E402
 import torchfile  # noqa: E402
 
 # A model of a few hundred bytes, so that what is mutated is what describes it. Q8_0 needs rows of 32.
-model.D, model.H, model.K, model.DH, model.E, model.F, model.FD = 4, 1, 1, 4, 2, 4, 4
+model.D, model.H, model.K, model.E, model.FD, model.NARROW = 4, 1, 1, 2, 4, (4, 4)
 Q8_WIDTH = 32
 
 JSON_WORDS = ('{', '}', '[', ']', ':', ',', '"', "null", "true", "false", "0", "-1", "1e308", "4294967296",
@@ -31,7 +31,8 @@ JSON_WORDS = ('{', '}', '[', ']', ':', ',', '"', "null", "true", "false", "0", "
 SOURCES = {
     "config": ("compiler/Config/Config.cpp", "compiler/Config/HashRouting.cpp"),
     "target": ("compiler/Target/Target.cpp",),
-    "manifest": ("runtime/bundle/Manifest.cpp", "runtime/bundle/Manifest.h", "compiler/Target/Target.cpp"),
+    "manifest": ("runtime/bundle/Manifest.cpp", "runtime/bundle/Manifest.h", "runtime/bundle/PredictionCheck.cpp",
+                 "compiler/Target/Target.cpp"),
     "model": ("runtime/bundle/Manifest.cpp", "runtime/bundle/ModelConfig.cpp"),
     "index": ("runtime/checkpoint/ShardedIndex.cpp",),
     "tokjson": ("runtime/tokenizer/BytePair.cpp",),
@@ -57,7 +58,7 @@ BINARY["jax"] = BINARY["pickle"]
 def options(**changes):
     return argparse.Namespace(**{"family": "grok-1", "layers": 1, "seed": "1", "grid": "half", "blocks": 2, "store": "bf16",
                                  "spelling": "self_attn", "vocabulary": 4, "old_names": False, "zip64": False,
-                                 "transposed": False, **changes})
+                                 "transposed": False, "wide": False, **changes})
 
 
 def written(write, name, **changes):

@@ -192,7 +192,7 @@ void printMemory(std::ostream &out, const Json &r) {
                          grouped(m["kv_reserve_bytes"]));
 }
 
-/// The best or worst case of a prediction: "123.4 us (3 experts; head 1.0,
+/// A case of a prediction: "123.4 us (3 experts; head 1.0,
 /// ...)".
 std::string outcome(const Json &o) {
   std::string terms;
@@ -202,24 +202,26 @@ std::string outcome(const Json &o) {
         absl::StrAppend(&terms, terms.empty() ? "" : ", ",
                         name.substr(0, name.rfind("_us")), " ",
                         absl::StrFormat("%.1f", us.get<double>()));
-  return absl::StrFormat("%12.1f us, experts of a layer %s: %s",
-                         o["us"].get<double>(), text(o["experts"]), terms);
+  return absl::StrFormat("%12.1f us, experts of a layer %.4g: %s",
+                         o["us"].get<double>(), o["experts"].get<double>(),
+                         terms);
 }
 
 bool isOutcome(const Json &o) {
   return o.is_object() && o.contains("us") && o["us"].is_number() &&
-         o.contains("experts");
+         o.contains("experts") && o["experts"].is_number();
 }
 
-/// Latency, best and worst over all routing outcomes. The manifest's reader
-/// does not know the prediction's members, so they are checked here.
+/// Latency by its cases. Of older bundles the manifest's reader did not look at
+/// the prediction's members, so they are checked here.
 void printPrediction(std::ostream &out, const Json &p) {
   if (!p.is_object() || !p.contains("predictions") ||
       !p["predictions"].is_array()) {
     out << "\nprediction   " << p.dump() << "\n";
     return;
   }
-  out << "\nprediction   best and worst over all routing outcomes\n";
+  out << "\nprediction   best and worst over all routing outcomes, expected of "
+         "random ids\n";
   for (const Json &one : p["predictions"]) {
     if (!one.is_object() || !one.contains("best") || !one.contains("worst") ||
         !isOutcome(one["best"]) || !isOutcome(one["worst"])) {
@@ -231,8 +233,9 @@ void printPrediction(std::ostream &out, const Json &p) {
                            text(one.value("batch", Json())),
                            text(one.value("context", Json())),
                            text(one.value("generated", Json())));
-    out << "    best  " << outcome(one["best"]) << "\n";
-    out << "    worst " << outcome(one["worst"]) << "\n";
+    for (const char *name : {"best", "expected", "worst"})
+      if (one.contains(name) && isOutcome(one[name]))
+        out << absl::StrFormat("    %-8s %s\n", name, outcome(one[name]));
   }
 }
 

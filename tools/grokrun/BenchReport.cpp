@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/bundle/Json.h"
 #include "tools/cli/Text.h"
+#include "tools/grokrun/Predicted.h"
 
 namespace grok::grokrun {
 namespace {
@@ -87,13 +88,7 @@ std::string benchText(const BenchReport &r) {
       t.most * 1e6, t.mean * 1e6, r.tokensPerSecond(), r.ceilingShare() * 100,
       r.handOvers);
   if (r.predicted)
-    absl::StrAppendFormat(
-        &out,
-        "predicted    %.1f us at best, %.1f at worst, for %s; mean / predicted "
-        "%.3f and %.3f\n",
-        r.predicted->best.seconds * 1e6, r.predicted->worst.seconds * 1e6,
-        r.target, t.mean / r.predicted->best.seconds,
-        t.mean / r.predicted->worst.seconds);
+    out += predictedText(*r.predicted, r.target, t);
   return out;
 }
 
@@ -115,11 +110,7 @@ std::string benchJson(const BenchReport &r) {
               {"ceiling_ratio", r.ceilingShare()},
               {"hand_overs_per_step", r.handOvers}};
   if (r.predicted)
-    out["predicted"] = {
-        {"best_us", r.predicted->best.seconds * 1e6},
-        {"worst_us", r.predicted->worst.seconds * 1e6},
-        {"measured_over_best", r.times.mean / r.predicted->best.seconds},
-        {"measured_over_worst", r.times.mean / r.predicted->worst.seconds}};
+    out["predicted"] = predictedJson(*r.predicted, r.times);
   if (r.stepSeconds.size() <= kMaxListed) {
     Json &list = out["step_times_us"] = Json::array();
     for (double seconds : r.stepSeconds)

@@ -142,6 +142,8 @@ std::string predictedAndMeasured(const RequestReport &r) {
   };
   if (r.predicted) {
     predicted("predicted, best", r.predicted->best);
+    if (r.predicted->expected)
+      predicted("predicted, expected", *r.predicted->expected);
     predicted("predicted, worst", r.predicted->worst);
   }
   bars.push_back({"measured, P50", {{"measured", r.total.p50 * 1e3}}});
@@ -242,8 +244,9 @@ absl::StatusOr<std::string> requestPage(const RequestReport &r,
   }
   page.heading("Predicted and measured");
   page.figure(predictedAndMeasured(r),
-              r.predicted ? "The compiler's prediction by its terms, best and "
-                            "worst over every routing outcome."
+              r.predicted ? "The compiler's prediction by its terms: best and "
+                            "worst over every routing outcome, and expected "
+                            "of random ids."
                           : "The bundle has no prediction for such requests "
                             "on this device.");
   addSlow(page, r);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/bundle/Json.h"
+#include "tools/grokrun/Predicted.h"
 
 namespace grok::grokrun {
 namespace {
@@ -109,22 +110,6 @@ Json slowJson(const RequestReport &r) {
   return list;
 }
 
-Json caseJson(const Prediction::Case &c) {
-  Json terms = Json::object();
-  for (const auto &[name, seconds] : c.terms)
-    terms[name] = seconds * 1e6;
-  return {{"us", c.seconds * 1e6}, {"terms_us", terms}};
-}
-
-Json predictionJson(const RequestReport &r) {
-  const Prediction &p = *r.predicted;
-  return {{"best", caseJson(p.best)},
-          {"worst", caseJson(p.worst)},
-          {"p50_over_best", r.total.p50 / p.best.seconds},
-          {"p50_over_worst", r.total.p50 / p.worst.seconds},
-          {"max_over_worst", r.total.most / p.worst.seconds}};
-}
-
 /// Every request's time and when it began, and every reading.
 void listTimes(const RequestReport &r, Json &out) {
   auto listed = [](std::vector<double> values, double unit) {
@@ -148,12 +133,7 @@ std::string predictionText(const RequestReport &r) {
                            "on this device\n",
                            r.options.promptTokens, r.options.newTokens,
                            r.options.rows);
-  const double best = r.predicted->best.seconds,
-               worst = r.predicted->worst.seconds;
-  return absl::StrFormat("predicted    %.1f us at best, %.1f at worst, for %s; "
-                         "P50 / predicted %.3f and %.3f, max / worst %.3f\n",
-                         best * 1e6, worst * 1e6, r.target, r.total.p50 / best,
-                         r.total.p50 / worst, r.total.most / worst);
+  return predictedText(*r.predicted, r.target, r.total);
 }
 
 } // namespace
@@ -263,7 +243,7 @@ std::string requestJson(const RequestReport &r) {
     out["device_bytes"] = memoryJson(*r.run.device);
   out["resident_bytes"] = memoryJson(r.run.resident);
   if (r.predicted)
-    out["predicted"] = predictionJson(r);
+    out["predicted"] = predictedJson(*r.predicted, r.total);
   out["slow"] = slowJson(r);
   if (r.run.samples.empty())
     out["no_readings"] = r.run.noSamples;

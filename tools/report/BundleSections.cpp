@@ -35,24 +35,26 @@ void addPrediction(Page &page, const std::vector<Prediction> &all) {
               ? absl::StrFormat("batch %d, %d + %d ids", key.batch, key.context,
                                 key.generated)
               : absl::StrFormat("batch %d, context %d", key.batch, key.context);
-      for (bool worst : {false, true}) {
-        StackedBar &bar = bars.emplace_back(
-            StackedBar{what + (worst ? ", worst" : ", best"), {}});
-        const Prediction::Case &chosen =
-            worst ? prediction.worst : prediction.best;
-        for (const auto &[name, seconds] : chosen.terms)
+      auto bar = [&](const char *name, const Prediction::Case &chosen) {
+        StackedBar &one = bars.emplace_back(StackedBar{what + name, {}});
+        for (const auto &[term, seconds] : chosen.terms)
           if (seconds > 0)
-            bar.parts.emplace_back(name, seconds * (request ? 1e3 : 1e6));
-      }
+            one.parts.emplace_back(term, seconds * (request ? 1e3 : 1e6));
+      };
+      bar(", best", prediction.best);
+      if (prediction.expected)
+        bar(", expected", *prediction.expected);
+      bar(", worst", prediction.worst);
     }
     if (!bars.empty())
       page.figure(
           stackedBars(request ? "Predicted time of a request by its terms"
                               : "Predicted time of a step by its terms",
                       request ? "ms" : "us", bars),
-          request ? "A request, best and worst over every routing outcome."
-                  : "A decode step, best and worst over every routing "
-                    "outcome.");
+          request ? "A request: best and worst over every routing outcome, and "
+                    "expected of random ids."
+                  : "A decode step: best and worst over every routing outcome, "
+                    "and expected of random ids.");
   }
 }
 

@@ -53,7 +53,7 @@
 // CHECK-NEXT: plan.region "ids" at 13056 bytes 260 alive qkv to head
 // CHECK-NEXT: plan.region "claims" at 13568 bytes 8 alive qkv to head
 // CHECK-NEXT: plan.region "kv" at 13824 bytes 209715200 alive qkv to head
-// CHECK-NEXT: plan.prediction step batch 1 context 32 generated 0 best 2.500000e+00 experts 1 {head_us = 2.500000e+00 : f64} worst 3.500000e+00 experts 2 {head_us = 3.500000e+00 : f64}
+// CHECK-NEXT: plan.prediction step batch 1 context 32 generated 0 best 2.500000e+00 experts 1 {head_us = 2.500000e+00 : f64} expected 3.000000e+00 experts 1.500000e+00 {head_us = 3.000000e+00 : f64} worst 3.500000e+00 experts 2 {head_us = 3.500000e+00 : f64}
 
 plan.device @decode of @main rank 0 of 1 {
   plan.target "two" sm 90 slots 2 shared 232448 memory 300000000 banks 2 align 4096 gb_s 1.000000e+03 efficiency 1.000000e+00 curve_slots [1.000000e+00] curve_rate [1.000000e+00] hand_over [1.000000e+00, 2.000000e+00] launch [1.000000e+00, 2.000000e+00] clock_mhz 1.000000e+03 bytes_per_cycle 1.000000e+02
@@ -105,5 +105,5 @@ plan.device @decode of @main rank 0 of 1 {
   plan.region "ids" at 13056 bytes 260 alive qkv to head
   plan.region "claims" at 13568 bytes 8 alive qkv to head
   plan.region "kv" at 13824 bytes 209715200 alive qkv to head
-  plan.prediction step batch 1 context 32 generated 0 best 2.500000e+00 experts 1 {head_us = 2.500000e+00 : f64} worst 3.500000e+00 experts 2 {head_us = 3.500000e+00 : f64}
+  plan.prediction step batch 1 context 32 generated 0 best 2.500000e+00 experts 1 {head_us = 2.500000e+00 : f64} expected 3.000000e+00 experts 1.500000e+00 {head_us = 3.000000e+00 : f64} worst 3.500000e+00 experts 2 {head_us = 3.500000e+00 : f64}
 }

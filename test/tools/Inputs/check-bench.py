@@ -33,5 +33,9 @@ close(report["byte_time_us"], size["total"] / report["ceiling_gb_s"] / 1e3)
 close(report["ceiling_ratio"], report["byte_time_us"] / step["mean"])
 if "predicted" in report:
     p = report["predicted"]
-    close(p["measured_over_best"], step["mean"] / p["best_us"])
-    close(p["measured_over_worst"], step["mean"] / p["worst_us"])
+    for case in (p["best"], p["expected"], p["worst"]):
+        assert math.isclose(case["us"], sum(case["terms_us"].values()), rel_tol=1e-6), case
+    close(p["p50_over_best"], step["p50"] / p["best"]["us"])
+    close(p["p50_over_expected"], step["p50"] / p["expected"]["us"])
+    close(p["p50_over_worst"], step["p50"] / p["worst"]["us"])
+    close(p["max_over_worst"], step["max"] / p["worst"]["us"])

@@ -63,9 +63,10 @@ if args.device:
     assert report["readings"]
 if "predicted" in report:
     p = report["predicted"]
-    for case in (p["best"], p["worst"]):
+    for case in (p["best"], p["expected"], p["worst"]):
         assert math.isclose(case["us"], sum(case["terms_us"].values()), rel_tol=1e-6), case
     close(p["p50_over_best"], report["request_us"]["p50"] / p["best"]["us"])
+    close(p["p50_over_expected"], report["request_us"]["p50"] / p["expected"]["us"])
     close(p["max_over_worst"], report["request_us"]["max"] / p["worst"]["us"])
 limit = min(1.05 * report["request_us"]["p50"], report.get("deadline_us", math.inf))
 slow = sorted((t for t in times if t > limit), reverse=True)[:20]

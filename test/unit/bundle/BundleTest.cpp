@@ -137,6 +137,26 @@ TEST_F(BundleTest, PackingEqualsWritingWithWeights) {
             absl::string_view::npos);
 }
 
+/// Its kernels and its prediction stay what they were.
+TEST_F(BundleTest, PackingAnOlderBundleKeepsItsVersion) {
+  write({Kind::kNone, 0});
+  std::string text = readText(path + "/manifest.json"),
+              from = "\"format_version\": 6";
+  text.replace(text.find(from), from.size(), "\"format_version\": 5");
+  // What format 5 did not look at.
+  size_t begin = text.find("\"prediction\": {"),
+         end = text.find("\"ptx_version\"");
+  text.replace(begin, end - begin, "\"prediction\": {},\n  ");
+  writeText(path + "/manifest.json", sealManifest(text).value());
+  auto source = syntheticSource(model, 7);
+  absl::Status status = packBundle(path, *source, {Kind::kBlob, 0});
+  ASSERT_TRUE(status.ok()) << status;
+  auto bundle = Bundle::open(path);
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_EQ((*bundle)->manifest().formatVersion, 5u);
+  EXPECT_TRUE((*bundle)->verify().ok());
+}
+
 TEST_F(BundleTest, ARecipeStaysAfterPacking) {
   write({Kind::kSynthetic, ~uint64_t(0)});
   auto bundle = Bundle::open(path);
@@ -198,17 +218,17 @@ TEST_F(BundleTest, RefusesWhatIsNoBundle) {
 TEST_F(BundleTest, SaysWhenTheFormatIsNewer) {
   write();
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 5";
-  text.replace(text.find(from), from.size(), "\"format_version\": 6");
+              from = "\"format_version\": 6";
+  text.replace(text.find(from), from.size(), "\"format_version\": 7");
   writeText(path + "/manifest.json", text);
-  expectOpenError("found bundle format 6, expected at most 5; a newer release "
+  expectOpenError("found bundle format 7, expected at most 6; a newer release "
                   "wrote this bundle");
 }
 
 TEST_F(BundleTest, RefusesTheFirstFormat) {
   write({Kind::kNone, 0});
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 5";
+              from = "\"format_version\": 6";
   text.replace(text.find(from), from.size(), "\"format_version\": 1");
   writeText(path + "/manifest.json", text);
   const char *error =
@@ -226,11 +246,19 @@ TEST_F(BundleTest, RefusesTheFirstFormat) {
       << written;
 }
 
+TEST_F(BundleTest, ChecksThePrediction) {
+  write();
+  std::string text = readText(path + "/manifest.json"), from = "\"clock_mhz\"";
+  text.replace(text.find(from), from.size(), "\"clock\"");
+  writeText(path + "/manifest.json", sealManifest(text).value());
+  expectOpenError("found no key 'clock_mhz', expected it in '/prediction'");
+}
+
 /// Manifests of the formats before have no seal, and stay readable.
 TEST_F(BundleTest, ReadsManifestsWithoutASeal) {
   write();
   std::string text = readText(path + "/manifest.json"),
-              from = "\"format_version\": 5";
+              from = "\"format_version\": 6";
   text.replace(text.find(from), from.size(), "\"format_version\": 3");
   EXPECT_NE(readManifest(text, "m").status().message().find(
                 "found unknown key 'seal'"),

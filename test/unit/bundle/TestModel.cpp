@@ -208,7 +208,8 @@ BundleContents contentsOf(const ModelConfig &model, const PlanTables &plan,
   c.manifest.ptxVersion = "8.0";
   c.manifest.minimumDriver = 12000;
   c.manifest.weights = recipe;
-  c.manifest.predictionJson = "{\n  \"step_us\": 1.5\n}\n";
+  c.manifest.predictionJson =
+      "{\n  \"clock_mhz\": 1410.0,\n  \"predictions\": []\n}\n";
   c.files = {{"decode.ptx", "// ptx\n"}, {"plan.mlir", "module {}\n"}};
   return c;
 }

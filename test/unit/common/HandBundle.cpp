@@ -34,7 +34,7 @@ BundleContents contentsOf(const ModelConfig &model, const std::string &config) {
   Target target = findTarget("cpu").value();
   target.name = "hand";
   c.manifest.target = {target.name, target.toJson()};
-  c.manifest.predictionJson = "{}";
+  c.manifest.predictionJson = R"({"clock_mhz": 3000, "predictions": []})";
   std::filesystem::path tokenizer =
       std::filesystem::path(config) / "tokenizer.model";
   if (std::filesystem::exists(tokenizer))

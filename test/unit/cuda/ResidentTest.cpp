@@ -188,7 +188,7 @@ TEST_F(ResidentTest, OlderBundlesAreLaunched) {
   namespace fs = std::filesystem;
   const std::string older = openBundle("blob")->path() + ".4.grok",
                     manifest = older + "/manifest.json",
-                    from = "\"format_version\": 5";
+                    from = "\"format_version\": 6";
   fs::remove_all(older);
   fs::copy(openBundle("blob")->path(), older, fs::copy_options::recursive);
   std::ifstream in(manifest);

@@ -1,4 +1,6 @@
 // Whole plans: every model on every shipped target, down to the tables.
+#include <cmath>
+
 #include "compiler/Target/Target.h"
 #include "nlohmann/json.hpp"
 #include "gtest/gtest.h"
@@ -126,8 +128,9 @@ TEST(Plan, PredictionAddsUpAndIsOrdered) {
         predictionJson(planned->device()), nullptr, false);
     ASSERT_EQ(root["predictions"].size(), 4u);
     for (const nlohmann::json &entry : root["predictions"]) {
-      EXPECT_LE(entry["best"]["us"], entry["worst"]["us"]);
-      for (const char *outcome : {"best", "worst"}) {
+      EXPECT_LE(entry["best"]["us"], entry["expected"]["us"]);
+      EXPECT_LE(entry["expected"]["us"], entry["worst"]["us"]);
+      for (const char *outcome : {"best", "expected", "worst"}) {
         double sum = 0;
         for (const auto &term : entry[outcome]["terms"])
           sum += term.get<double>();
@@ -135,6 +138,22 @@ TEST(Plan, PredictionAddsUpAndIsOrdered) {
       }
     }
   }
+}
+
+/// E (1 - (1 - k / E)^batch) of E equally likely experts of which a row takes
+/// k.
+TEST(Plan, ExpectedBatchChoosesAsManyExpertsAsInTheMean) {
+  auto check = [](const char *model, double kept, double perRow) {
+    auto planned = planFor(readModel(model), "h200", {});
+    ASSERT_TRUE(planned);
+    for (auto op :
+         planned->device().getBody().front().getOps<plan::PredictionOp>())
+      EXPECT_NEAR(op.getExpectedExperts().convertToDouble(),
+                  kept * (1 - std::pow(1 - perRow / kept, op.getBatch())), 1e-9)
+          << model;
+  };
+  check("tiny-hash", 16, 1);
+  check("tiny-top2", readModel("tiny-top2").numExperts, 2);
 }
 
 TEST(Plan, WorstBatchChoosesAsManyExpertsAsItCan) {

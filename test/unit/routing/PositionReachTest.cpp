@@ -2,6 +2,7 @@
 #include "compiler/Routing/PositionReach.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -41,6 +42,20 @@ TEST_P(PositionReachTest, EveryPosition) {
   for (uint32_t p = 0; p != 200; ++p)
     ASSERT_EQ(reach.at(p), oneByOne(model, p, p + 1)) << "position " << p;
   EXPECT_EQ(reach.before(50), oneByOne(model, 0, 50));
+}
+
+TEST_P(PositionReachTest, CountsTheIds) {
+  const ModelConfig model = modelOf(GetParam().vocab, GetParam().hash);
+  PositionReach reach(model);
+  for (uint32_t p : {0u, 1u, 77u, 199u}) {
+    std::map<uint32_t, uint32_t> ids;
+    for (uint32_t id = 0; id != model.vocabSize; ++id)
+      ++ids[model.hash->expertOf(model.hash->hash(id, p), p)];
+    std::vector<uint32_t> counts;
+    for (auto [expert, count] : ids)
+      counts.push_back(count);
+    ASSERT_EQ(reach.idsAt(p), counts) << "position " << p;
+  }
 }
 
 // groups, experts of a group, multipliers of id and position, hash bits, shift,

@@ -1,0 +1,159 @@
+#include "compiler/Passes/StepRouting.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/Routing/DistinctExperts.h"
+#include "ir/Model/ModelStructure.h"
+
+using namespace mlir;
+using namespace grok;
+using namespace grok::plan;
+
+/// The model that a device was made from; null if the module does not hold it.
+static ir::ModelOp modelOf(DeviceOp device) {
+  return SymbolTable::lookupNearestSymbolFrom<ir::ModelOp>(
+      device->getParentOp(), device.getModelAttr());
+}
+
+StepRouting::StepRouting(DeviceOp device, LatencyModel &model)
+    : device(device), model(model),
+      sets(device, [&model](const ExpertSets::SlotBytes &bytes) {
+        return ExpertSets::Times{model.streamUs(bytes), model.computeUs(bytes)};
+      }) {
+  ir::ModelOp op = modelOf(device);
+  if (!op)
+    return;
+  FailureOr<ir::ModelParts> parts = ir::matchModel(op);
+  if (failed(parts) || !parts->hashRoute)
+    return;
+  reach.emplace(ir::configOf(op, *parts));
+}
+
+bool StepRouting::isKept(uint32_t expert) {
+  return llvm::is_contained(device.find<ExpertsOp>().getKept(),
+                            int32_t(expert));
+}
+
+const StepBounds &StepRouting::anywhere(uint32_t batch) {
+  if (reach)
+    return of(reach->before(device.find<BoundsOp>().getSeq()), batch);
+  ArrayRef<int32_t> reached = device.find<ExpertsOp>().getReached();
+  return of({reached.begin(), reached.end()}, batch);
+}
+
+const StepBounds &StepRouting::at(uint32_t position, uint32_t batch) {
+  return reach ? of(reach->at(position), batch) : anywhere(batch);
+}
+
+std::pair<uint32_t, uint32_t> plan::distinctExperts(DeviceOp device,
+                                                    uint32_t usable,
+                                                    uint32_t dropped,
+                                                    uint32_t tokens) {
+  const uint32_t perToken = device.find<ShapeOp>().getExpertsPerToken();
+  return {perToken > dropped ? perToken - dropped : 0,
+          std::min(usable, tokens * perToken)};
+}
+
+/// Hash: a row chooses one of the reached experts, and all of them may choose
+/// the same one or each its own; rows of a pruned one need none. Learned: a row
+/// chooses `experts_per_token` different ones.
+const StepBounds &StepRouting::of(const std::vector<uint32_t> &reached,
+                                  uint32_t batch) {
+  auto [found, isNew] = bounds.try_emplace({reached, batch});
+  if (!isNew)
+    return found->second;
+  std::vector<uint32_t> usable;
+  llvm::copy_if(reached, std::back_inserter(usable),
+                [&](uint32_t e) { return isKept(e); });
+  auto [fewest, most] =
+      distinctExperts(device, uint32_t(usable.size()),
+                      uint32_t(reached.size() - usable.size()), batch);
+  ExpertSets::Extremes extremes = sets.extremes(usable, fewest, most);
+  found->second.exhaustive = extremes.exhaustive;
+  for (const ExpertSet &set : extremes.cheapest)
+    found->second.cheapest.push_back(model.outcome(set));
+  for (const ExpertSet &set : extremes.dearest)
+    found->second.dearest.push_back(model.outcome(set));
+  return found->second;
+}
+
+StepRouting::Shares StepRouting::sharesAt(uint32_t position) {
+  Shares shares;
+  if (!reach) {
+    ArrayRef<int32_t> reached = device.find<ExpertsOp>().getReached();
+    for (int32_t e : reached)
+      shares[uint32_t(e)] = 1.0 / double(reached.size());
+    return shares;
+  }
+  const double ids = device.find<ShapeOp>().getVocab();
+  for (auto [e, count] : llvm::zip(reach->at(position), reach->idsAt(position)))
+    shares[e] = count / ids;
+  return shares;
+}
+
+/// The probability of each number of distinct kept experts.
+std::vector<double> StepRouting::distinct(const Shares &shares,
+                                          uint32_t batch) {
+  auto shape = device.find<ShapeOp>();
+  std::vector<double> kept;
+  for (auto [e, share] : shares)
+    if (isKept(e))
+      kept.push_back(share);
+  if (shape.getRouter() == RouterKind::Hash)
+    return distinctByShares(kept, batch);
+  return distinctBySets(uint32_t(kept.size()),
+                        uint32_t(shares.size() - kept.size()),
+                        shape.getExpertsPerToken(), batch);
+}
+
+/// What the layers cost in the mean over all sets of `size` experts.
+Outcome StepRouting::meanOutcome(const std::vector<uint32_t> &usable,
+                                 uint32_t size) {
+  auto [found, isNew] = means.try_emplace({usable, size});
+  if (!isNew)
+    return found->second;
+  const ExpertSets::Costs costs = sets.meanCosts(usable, size);
+  Outcome &mean = found->second = model.outcome({});
+  mean.experts = size;
+  for (auto [kind, times] : {std::pair{PhaseKind::GateUp, costs.gateUp},
+                             std::pair{PhaseKind::Down, costs.down}}) {
+    mean.phase(kind).stream = times[0];
+    mean.phase(kind).compute = times[1];
+  }
+  return mean;
+}
+
+/// Sets of as many experts count as equally likely, as they are where every
+/// expert is.
+const LikelyOutcomes &StepRouting::expectedAt(uint32_t position,
+                                              uint32_t batch) {
+  const Shares shares = sharesAt(position);
+  auto [found, isNew] = likely.try_emplace({shares, batch});
+  if (!isNew)
+    return found->second;
+  std::vector<uint32_t> usable;
+  for (auto [e, share] : shares)
+    if (isKept(e))
+      usable.push_back(e);
+  const std::vector<double> probability = distinct(shares, batch);
+  for (uint32_t n = 0; n != probability.size(); ++n)
+    if (probability[n] > 0)
+      found->second.push_back({probability[n], meanOutcome(usable, n)});
+  return found->second;
+}
+
+double StepRouting::expectedOfPrompts(uint32_t batch, uint32_t prompt) {
+  auto shape = device.find<ShapeOp>();
+  std::map<uint32_t, double> missed; // the probability that no token uses it
+  for (uint32_t position = 0; position != prompt; ++position)
+    for (auto [e, share] : sharesAt(position)) {
+      const double one = shape.getExpertsPerToken() * share;
+      missed.try_emplace(e, 1).first->second *= std::pow(1 - one, batch);
+    }
+  double experts = 0;
+  for (auto [e, probability] : missed)
+    if (isKept(e))
+      experts += 1 - probability;
+  return experts;
+}
