@@ -60,7 +60,8 @@ template <class Model, class Plan> struct Routing {
   // late beside the stream.
   short gateUp[Model::kExperts];
   short down[Model::kExperts];
-  uint32_t active[Model::kExperts]; // kept experts that some row uses, ascending
+  uint32_t
+      active[Model::kExperts]; // kept experts that some row uses, ascending
   uint32_t activeCount;
   uint32_t expert[Plan::kMaxBatch]
                  [Model::kExpertsPerToken]; // of each row, ascending; kNone:
@@ -320,6 +321,7 @@ template <class B> struct Team {
     return block.warp() / kTeamWarps;
   }
   static GROK_DEVICE uint32_t lane(B &block) { return block.tid % kLanes; }
+  /// A barrier of the team's threads.
   static GROK_DEVICE void sync(B &block) {
     ptx::barSync(kConsumerBarrier + (kCount > 1 ? 1 + index(block) : 0),
                  kLanes);

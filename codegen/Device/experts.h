@@ -341,9 +341,8 @@ GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring,
   };
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a];
-    matvec(block, ring, block.routing().activeGateUp(a), staged,
-           Phase::kGateUp, ahead, stage,
-           [&](Output out, float value, float partner) {
+    matvec(block, ring, block.routing().activeGateUp(a), staged, Phase::kGateUp,
+           ahead, stage, [&](Output out, float value, float partner) {
              uint32_t place = out.mine ? placeInRow(block, out.row, expert)
                                        : M::kExpertsPerToken;
              emit(out, value, partner, place < M::kExpertsPerToken,
@@ -417,8 +416,9 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
           stageWords<M::kExpertWidth>(
               block, first, Phase::kDown, [&](uint32_t b) {
                 const auto &routing = block.routing();
-                uint32_t place = kOnce ? (routing.kept(routing.expert[b][0]) ? 0 : 1)
-                                       : placeInRow(block, b, expert);
+                uint32_t place =
+                    kOnce ? (routing.kept(routing.expert[b][0]) ? 0 : 1)
+                          : placeInRow(block, b, expert);
                 return Words{actWords(block, b) + place * kExpertWords,
                              place < M::kExpertsPerToken};
               });

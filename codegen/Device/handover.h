@@ -81,8 +81,6 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
                             At at) {
   const uint32_t epoch = block.epoch();
   volatile uint32_t *waiting = &block.control().waiting;
-  if (block.tid == 0)
-    *waiting = 1;
   auto stale = [&](uint32_t j) {
     return !Format::fresh(word[j][0], epoch) ||
            (at(j).both && !Format::fresh(word[j][1], epoch));
@@ -106,6 +104,8 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
+    if (block.tid == 0)
+      *waiting = 1;
   }
   if (block.tid == 0)
     *waiting = 0;

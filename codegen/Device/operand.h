@@ -140,12 +140,9 @@ template <class B, uint32_t kWidth> struct Staging {
   GROK_DEVICE void finish(Phase phase) const {
     if constexpr (kOneRow<B>)
       return;
-    if (shares()) {
+    if (shares()) { // a row goes as soon as its team has it
       ptx::fenceAsyncProxyShared();
-      if constexpr (Team<B>::kCount > 1)
-        Team<B>::sync(block);
-      else
-        block.sync();
+      Team<B>::sync(block);
       if (Team<B>::lane(block) == 0 && Team<B>::row(block) < block.rows())
         send(Team<B>::row(block));
       ptx::warpSync();

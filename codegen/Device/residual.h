@@ -231,8 +231,8 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
   using Out = OutputWord<B>;
   constexpr uint32_t kParts = O::kParts, kEach = O::kEach;
   // What fits the registers: y; the gains too, and they are there before y is
-  // (what would be asked for later comes late beside the stream). A single row's
-  // warps keep their first tiles.
+  // (what would be asked for later comes late beside the stream). A single
+  // row's warps keep their first tiles.
   constexpr bool kKeepGains = kParts * kEach <= (kOneRow<B> ? 8 : 32),
                  kKeepWords = kParts <= 8;
   constexpr uint32_t kAtOnce = kKeepWords ? kParts : 4; // in flight

@@ -210,8 +210,7 @@ private:
   }
 
   GROK_DEVICE void copy(B &block, const uint8_t *source, uint32_t bytes) {
-    uint32_t target =
-        block.sharedAddress(B::kShared.ring) + stage * kChunk;
+    uint32_t target = block.sharedAddress(B::kShared.ring) + stage * kChunk;
     if constexpr (Plan::kSm >= 90) {
       if (ptx::elect()) {
         ptx::mbarrierExpect(barriers.full(stage), bytes);
