@@ -90,7 +90,6 @@ public:
   double computeUs(const SlotBytes &bytes) const;
 
 private:
-  double ringUs();
   double layerUs(const std::vector<PhaseTimes> &phases, double handOver,
                  bool stops);
   double kvUs(uint32_t batch, uint32_t context);
@@ -100,6 +99,9 @@ private:
   Target target;
   ModelConfig sizes;
   double headUs = 0;
+  /// How far the stream may be ahead of what is consumed. Before memory is
+  /// planned, as far as it likes.
+  double ringUs = std::numeric_limits<double>::infinity();
 };
 
 /// A best or worst case.
@@ -171,6 +173,9 @@ LatencyModel::LatencyModel(DeviceOp device)
     headUs =
         std::max(streamUs(bytes), target.handOverStreamUs + computeUs(bytes));
   }
+  if (auto stream = device.find<StreamOp>(); stream && stream.getRingStages())
+    ringUs = double(stream.getRingStages()) * stream.getChunkBytes() *
+             target.smCount / target.streamBytesPerSecond(target.smCount) * 1e6;
 }
 
 /// Slots that stream share the bandwidth that so many slots reach, until the
@@ -181,6 +186,8 @@ double LatencyModel::streamUs(const SlotBytes &bytes) const {
   double us = 0;
   uint64_t done = 0;
   for (uint32_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == done)
+      continue; // it ends with the one before
     uint32_t streaming = uint32_t(sorted.size()) - i;
     double rate = target.streamBytesPerSecond(streaming);
     us += double(sorted[i] - done) * streaming / rate * 1e6;
@@ -207,11 +214,14 @@ double LatencyModel::kvUs(uint32_t batch, uint32_t context) {
 }
 
 Outcome LatencyModel::outcome(const ExpertSet &set) {
+  std::vector<bool> chosen(device.find<ExpertsOp>().getTotal());
+  for (uint32_t e : set)
+    chosen[e] = true;
   std::map<PhaseKind, SlotBytes> phases;
   for (MatrixOp matrix : device.getBody().front().getOps<MatrixOp>()) {
-    bool runs = matrix.getKind() != StreamKind::Head &&
-                (!isExpertMatrix(matrix.getKind()) ||
-                 llvm::is_contained(set, *matrix.getExpert()));
+    bool runs =
+        matrix.getKind() != StreamKind::Head &&
+        (!isExpertMatrix(matrix.getKind()) || chosen[*matrix.getExpert()]);
     if (!runs)
       continue;
     SlotBytes &bytes = phases[phaseOf(matrix.getKind())];
@@ -235,24 +245,12 @@ Outcome LatencyModel::outcome(const ExpertSet &set) {
   return result;
 }
 
-/// How far the stream may be ahead of what is consumed. Before memory is
-/// planned, as far as it likes.
-double LatencyModel::ringUs() {
-  auto stream = device.find<StreamOp>();
-  if (!stream || stream.getRingStages() == 0)
-    return std::numeric_limits<double>::infinity();
-  double bytes = double(stream.getRingStages()) * stream.getChunkBytes();
-  return bytes * target.smCount / target.streamBytesPerSecond(target.smCount) *
-         1e6;
-}
-
 /// A layer once layers follow one another evenly. All times are counted in
 /// microseconds, the stream too: `streamed` and `consumed` are how much of it
 /// has come and gone. With a learned router it `stops` until the experts are
 /// known.
 double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
                              double handOver, bool stops) {
-  const double ring = ringUs();
   double wholeLayer = 0, beforeExperts = 0;
   for (const PhaseTimes &phase : phases) {
     if (phase.kind == PhaseKind::GateUp)
@@ -264,7 +262,7 @@ double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
       stops ? beforeExperts : std::numeric_limits<double>::infinity();
   double now = 0, streamed = 0, consumed = 0, layerBegan = 0;
   auto stream = [&](double us) {
-    double most = std::min(consumed + ring, known);
+    double most = std::min(consumed + ringUs, known);
     streamed = std::max(streamed, std::min(streamed + us, most));
     now += us;
   };
@@ -346,7 +344,15 @@ Routing::Routing(DeviceOp device, LatencyModel &model)
   FailureOr<ir::ModelParts> parts = ir::matchModel(op);
   if (failed(parts) || !parts->hashRoute)
     return;
-  reach.emplace(ir::configOf(op, *parts));
+  const ModelConfig config = ir::configOf(op, *parts);
+  if (auto why =
+          PositionReach::tooMany(config, device.find<BoundsOp>().getSeq())) {
+    device.emitRemark("every reached expert is taken as reached from every "
+                      "position: ")
+        << *why;
+    return;
+  }
+  reach.emplace(config);
 }
 
 const StepBounds &Routing::anywhere(uint32_t batch) {
@@ -381,9 +387,8 @@ const StepBounds &Routing::of(const std::vector<uint32_t> &reached,
     return found->second;
   ArrayRef<int32_t> kept = device.find<ExpertsOp>().getKept();
   std::vector<uint32_t> usable;
-  for (uint32_t e : reached)
-    if (llvm::is_contained(kept, int32_t(e)))
-      usable.push_back(e);
+  std::set_intersection(reached.begin(), reached.end(), kept.begin(),
+                        kept.end(), std::back_inserter(usable));
   auto [fewest, most] =
       distinctExperts(device, uint32_t(usable.size()),
                       uint32_t(reached.size() - usable.size()), batch);
@@ -447,7 +452,7 @@ static std::pair<uint32_t, uint32_t> promptExperts(DeviceOp device,
   auto experts = device.find<ExpertsOp>();
   ArrayRef<int32_t> kept = experts.getKept();
   auto dropped = llvm::count_if(experts.getReached(), [&](int32_t e) {
-    return !llvm::is_contained(kept, e);
+    return !llvm::binary_search(kept, e);
   });
   return distinctExperts(device, uint32_t(kept.size()), uint32_t(dropped),
                          tokens);

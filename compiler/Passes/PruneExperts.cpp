@@ -78,7 +78,7 @@ void PruneExperts::runOnOperation() {
 
   SmallVector<int32_t> kept;
   for (uint32_t e : experts.keptExperts())
-    if (!llvm::is_contained(choice->dropped, e))
+    if (!llvm::binary_search(choice->dropped, e))
       kept.push_back(int32_t(e));
   experts.setKeptAttr(Builder(&getContext()).getDenseI32ArrayAttr(kept));
   experts.emitRemark("prunes ")
