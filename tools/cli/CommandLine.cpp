@@ -50,6 +50,18 @@ std::string commandList(const CLI::App &app) {
                       last);
 }
 
+/// An option with an empty value, which is neither a name nor a number nor the
+/// same as to leave it out: mostly a shell's variable that is not set.
+absl::Status checkValues(const CLI::App &command) {
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &value : option->results())
+      if (value.empty())
+        return absl::InvalidArgumentError(
+            absl::StrCat(option->get_name(), ": found '', expected ",
+                         option->get_type_name(), " of one character or more"));
+  return absl::OkStatus();
+}
+
 int reportMistake(const CLI::App &app, const CLI::ParseError &error) {
   if (!app.get_subcommands().empty())
     return report(lowerStart(error.what()), kUserError);
@@ -80,9 +92,13 @@ int runTool(CLI::App &app, int argc, char **argv,
     return reportMistake(app, e);
   }
   for (const auto &[name, action] : actions)
-    if (app.got_subcommand(name))
-      if (absl::Status status = action(); !status.ok())
+    if (app.got_subcommand(name)) {
+      absl::Status status = checkValues(*app.get_subcommand(name));
+      if (status.ok())
+        status = action();
+      if (!status.ok())
         return report(status);
+    }
   std::cout.flush();
   return std::cout ? 0
                    : report("found standard output closed or full, expected to "

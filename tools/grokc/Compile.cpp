@@ -4,9 +4,9 @@
 #include <sstream>
 
 #include "compiler/Config/Config.h"
-#include "compiler/Config/TextFile.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/OutputFile.h"
 #include "tools/grokc/Commands.h"
@@ -120,7 +120,8 @@ absl::Status readPruning(const Arguments &args, CompileRequest &request) {
   request.options.pruningRatio = *ratio;
   if (args.histogram.empty())
     return absl::OkStatus();
-  absl::StatusOr<std::string> text = readTextFile(args.histogram);
+  absl::StatusOr<std::string> text =
+      readInputFile(args.histogram, kMaxTextBytes);
   if (!text.ok())
     return text.status();
   absl::StatusOr<std::vector<uint64_t>> histogram =
@@ -146,7 +147,7 @@ absl::Status findTokenizer(const std::string &directory,
   for (const char *name : {kSentencePieceFile, kBytePairFile}) {
     fs::path file = fs::path(directory) / name;
     std::error_code error;
-    if (!fs::is_regular_file(file, error))
+    if (!fs::exists(fs::symlink_status(file, error)))
       continue;
     if (!request.tokenizer.empty())
       return absl::InvalidArgumentError(
