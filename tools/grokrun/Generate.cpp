@@ -85,7 +85,7 @@ shownText(const Prompt &prompt, std::span<const int32_t> newIds) {
 void printJson(const Prompt &prompt, const Continuation &made,
                const std::optional<std::string> &text, const Session &session) {
   using Json = nlohmann::ordered_json;
-  Json out;
+  Json out = Json::object();
   out["prompt_ids"] = prompt.ids;
   out["ids"] = made.ids;
   out["text"] = text ? Json(replaceInvalid(*text)) : Json();
