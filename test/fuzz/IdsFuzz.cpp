@@ -17,10 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!counted.ok())
     requireRefusal(counted.status());
   if (!run.ok()) // shown in printable form, as by the tool
-    requireRefusal(
-        absl::Status(run.status().code(), cli::printable(std::string_view(
-                                              run.status().message().data(),
-                                              run.status().message().size()))));
+    requireRefusal(absl::Status(
+        run.status().code(),
+        cli::printable(std::string_view(run.status().message().data(),
+                                        run.status().message().size()))));
   const bool same =
       counted.ok() && !counted->empty() &&
       std::all_of(counted->begin(), counted->end(), [](int64_t id) {
@@ -29,9 +29,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   require(run.ok() == same, "a list is taken if it has ids and nothing else");
   if (!run.ok())
     return 0;
-  require(std::equal(run->begin(), run->end(), counted->begin(),
-                     counted->end()),
-          "both read the same ids");
+  require(
+      std::equal(run->begin(), run->end(), counted->begin(), counted->end()),
+      "both read the same ids");
   absl::StatusOr<std::vector<int32_t>> again =
       grokrun::parseIds(grokrun::joinIds(*run), kFile, 1);
   require(again.ok() && *again == *run, "ids survive their canonical form");
