@@ -93,12 +93,24 @@ struct ExpertSets::Search {
     front.push_back(current);
   }
 
+  /// The set that adds all of experts[from ..] to `current`, without a step
+  /// down the stack for each.
+  void withRest(const std::vector<uint32_t> &experts, size_t from) {
+    for (size_t i = from; i != experts.size(); ++i)
+      add(experts[i]);
+    price();
+    for (size_t i = from; i != experts.size(); ++i)
+      removeLast();
+  }
+
   /// Every set that adds some of experts[from ..] to `current`.
   void all(const std::vector<uint32_t> &experts, size_t from) {
-    if (current.set.size() == size)
-      return price();
-    // As long as enough are left to fill the set.
     const size_t missing = size - current.set.size();
+    if (missing == 0)
+      return price();
+    if (missing == experts.size() - from)
+      return withRest(experts, from);
+    // As long as enough are left to fill the set.
     for (size_t i = from; i + missing <= experts.size(); ++i) {
       add(experts[i]);
       all(experts, i + 1);
