@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/Config/HashRouting.h"
 #include "compiler/Config/Reader.h"
-#include "compiler/Config/TextFile.h"
+#include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/JsonReader.h"
 
 namespace grok {
@@ -389,7 +389,7 @@ absl::StatusOr<ParsedConfig> readConfig(const std::string &path,
   std::string file = path;
   if (std::filesystem::is_directory(path, error))
     file = (std::filesystem::path(path) / "config.json").string();
-  absl::StatusOr<std::string> text = readTextFile(file, size_t(16) << 20);
+  absl::StatusOr<std::string> text = readInputFile(file, kMaxTextBytes);
   if (!text.ok())
     return text.status();
   return parseConfig(*text, file, gelu);

@@ -28,6 +28,9 @@ namespace {
 
 /// Rows without a bound of their own are at most this long.
 constexpr uint32_t kDefaultMaxSeq = 8192;
+/// Places of a plan's tables, one a matrix and slot: what a bundle's reader
+/// takes, and what is compiled in seconds.
+constexpr uint64_t kMostExtents = 1 << 24;
 /// The first that has an instruction for fp8.
 constexpr uint32_t kLeastFp8Sm = 90;
 
@@ -47,7 +50,7 @@ public:
 
   void facts(ArrayRef<uint32_t> kept, ArrayRef<uint32_t> reached);
   void phases();
-  void matrices(ArrayRef<uint32_t> kept);
+  LogicalResult matrices(ArrayRef<uint32_t> kept);
 
 private:
   void targetFacts();
@@ -206,7 +209,14 @@ void DeviceBuilder::matrix(StreamKind kind, std::optional<uint32_t> expert) {
       nullptr, nullptr);
 }
 
-void DeviceBuilder::matrices(ArrayRef<uint32_t> kept) {
+LogicalResult DeviceBuilder::matrices(ArrayRef<uint32_t> kept) {
+  if (uint64_t extents = 2 * uint64_t(kept.size()) * target.smCount;
+      extents > kMostExtents)
+    return mlir::emitError(loc, "found ")
+           << kept.size() << " experts on " << target.smCount
+           << " slots, whose matrices have " << extents
+           << " extents, expected at most " << kMostExtents
+           << "; compile for a part with fewer SMs, or fewer experts";
   matrix(StreamKind::Qkv);
   matrix(StreamKind::AttnOut);
   for (auto [ofExpert, ofDense] :
@@ -218,6 +228,7 @@ void DeviceBuilder::matrices(ArrayRef<uint32_t> kept) {
       matrix(ofDense);
   }
   matrix(StreamKind::Head);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -323,7 +334,8 @@ void FormPhases::runOnOperation() {
   auto kept = parts->experts.keptExperts();
   contents.facts(kept, reachedExperts(model, parts->experts));
   contents.phases();
-  contents.matrices(kept);
+  if (failed(contents.matrices(kept)))
+    return signalPassFailure();
 }
 
 std::unique_ptr<Pass> grok::createFormPhasesFor(Target target,

@@ -55,6 +55,9 @@ LatencyModel::LatencyModel(DeviceOp device)
     headUs_ =
         std::max(streamUs(bytes), target_.handOverStreamUs + computeUs(bytes));
   }
+  if (auto stream = device.find<StreamOp>(); stream && stream.getRingStages())
+    ringUs_ = double(stream.getRingStages()) * stream.getChunkBytes() *
+              target_.smCount / rates_[target_.smCount];
 }
 
 /// Slots that stream share the bandwidth that so many slots reach, until the
@@ -92,11 +95,14 @@ double LatencyModel::kvUs(uint32_t batch, uint32_t context) {
 }
 
 Outcome LatencyModel::outcome(ArrayRef<uint32_t> experts) {
+  std::vector<bool> chosen(device_.find<ExpertsOp>().getTotal());
+  for (uint32_t e : experts)
+    chosen[e] = true;
   std::map<PhaseKind, SlotBytes> phases;
   for (MatrixOp matrix : device_.getBody().front().getOps<MatrixOp>()) {
-    bool runs = matrix.getKind() != StreamKind::Head &&
-                (!isExpertMatrix(matrix.getKind()) ||
-                 llvm::is_contained(experts, *matrix.getExpert()));
+    bool runs =
+        matrix.getKind() != StreamKind::Head &&
+        (!isExpertMatrix(matrix.getKind()) || chosen[*matrix.getExpert()]);
     if (!runs)
       continue;
     SlotBytes &bytes = phases[phaseOf(matrix.getKind())];
@@ -120,24 +126,12 @@ Outcome LatencyModel::outcome(ArrayRef<uint32_t> experts) {
   return result;
 }
 
-/// How far the stream may be ahead of what is consumed. Before memory is
-/// planned, as far as it likes.
-double LatencyModel::ringUs() {
-  auto stream = device_.find<StreamOp>();
-  if (!stream || stream.getRingStages() == 0)
-    return std::numeric_limits<double>::infinity();
-  double bytes = double(stream.getRingStages()) * stream.getChunkBytes();
-  return bytes * target_.smCount /
-         target_.streamBytesPerSecond(target_.smCount) * 1e6;
-}
-
 /// A layer once layers follow one another evenly. All times are counted in
 /// microseconds, the stream too: `streamed` and `consumed` are how much of it
 /// has come and gone. With a learned router it `stops` until the experts are
 /// known.
 double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
                              double handOver, bool stops) {
-  const double ring = ringUs();
   double wholeLayer = 0, beforeExperts = 0;
   for (const PhaseTimes &phase : phases) {
     if (phase.kind == PhaseKind::GateUp)
@@ -149,7 +143,7 @@ double LatencyModel::layerUs(const std::vector<PhaseTimes> &phases,
       stops ? beforeExperts : std::numeric_limits<double>::infinity();
   double now = 0, streamed = 0, consumed = 0, layerBegan = 0;
   auto stream = [&](double us) {
-    double most = std::min(consumed + ring, known);
+    double most = std::min(consumed + ringUs_, known);
     streamed = std::max(streamed, std::min(streamed + us, most));
     now += us;
   };

@@ -2,6 +2,7 @@
 // docs/dialects/rationale-plan.md has the formulas.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "compiler/Target/Target.h"
@@ -66,7 +67,6 @@ public:
   double computeUs(const SlotBytes &bytes) const;
 
 private:
-  double ringUs();
   double layerUs(const std::vector<PhaseTimes> &phases, double handOver,
                  bool stops);
   double kvUs(uint32_t batch, uint32_t context);
@@ -78,6 +78,9 @@ private:
   std::vector<double> rates_; // bytes a microsecond of so many slots together
   double computeRate_ = 0;    // of one slot
   double headUs_ = 0;
+  /// How far the stream may be ahead of what is consumed. Before memory is
+  /// planned, as far as it likes.
+  double ringUs_ = std::numeric_limits<double>::infinity();
 };
 
 } // namespace grok::plan

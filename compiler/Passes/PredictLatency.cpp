@@ -125,7 +125,7 @@ static std::pair<uint32_t, uint32_t> promptExperts(DeviceOp device,
   auto experts = device.find<ExpertsOp>();
   ArrayRef<int32_t> kept = experts.getKept();
   auto dropped = llvm::count_if(experts.getReached(), [&](int32_t e) {
-    return !llvm::is_contained(kept, e);
+    return !llvm::binary_search(kept, e);
   });
   return distinctExperts(device, uint32_t(kept.size()), uint32_t(dropped),
                          tokens);

@@ -5,7 +5,7 @@
 #include "compiler/Routing/Routing.h"
 #include "ir/Model/ModelStructure.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "runtime/bundle/InputFile.h"
 
 namespace grok {
 #define GEN_PASS_DEF_PRUNEEXPERTS
@@ -46,12 +46,12 @@ PruneExperts::readHistogram(const ModelConfig &config) {
     return *given;
   if (histogram.empty())
     return std::vector<uint64_t>();
-  auto file = llvm::MemoryBuffer::getFile(histogram, /*IsText=*/true);
-  if (!file)
-    return emitError(getOperation().getLoc(), "cannot read the histogram '")
-           << histogram << "': " << file.getError().message();
+  absl::StatusOr<std::string> text = readInputFile(histogram, kMaxTextBytes);
+  if (!text.ok())
+    return emitError(getOperation().getLoc(), "histogram: ")
+           << std::string(text.status().message());
   absl::StatusOr<std::vector<uint64_t>> counts =
-      parseHistogram((*file)->getBuffer(), histogram.getValue(), config);
+      parseHistogram(*text, histogram.getValue(), config);
   if (!counts.ok())
     return emitError(getOperation().getLoc(),
                      std::string(counts.status().message()));
@@ -78,7 +78,7 @@ void PruneExperts::runOnOperation() {
 
   SmallVector<int32_t> kept;
   for (uint32_t e : experts.keptExperts())
-    if (!llvm::is_contained(choice->dropped, e))
+    if (!llvm::binary_search(choice->dropped, e))
       kept.push_back(int32_t(e));
   experts.setKeptAttr(Builder(&getContext()).getDenseI32ArrayAttr(kept));
   experts.emitRemark("prunes ")

@@ -27,7 +27,7 @@ static void drop(ir::ExpertsOp experts, const std::vector<uint32_t> &dropped) {
   Builder builder(experts.getContext());
   SmallVector<int32_t> kept;
   for (uint32_t e : experts.keptExperts())
-    if (!llvm::is_contained(dropped, e))
+    if (!llvm::binary_search(dropped, e))
       kept.push_back(int32_t(e));
   experts.setKeptAttr(builder.getDenseI32ArrayAttr(kept));
   experts.setUnreachableAttr(builder.getDenseI32ArrayAttr(

@@ -27,12 +27,20 @@ StepRouting::StepRouting(DeviceOp device, LatencyModel &model)
   FailureOr<ir::ModelParts> parts = ir::matchModel(op);
   if (failed(parts) || !parts->hashRoute)
     return;
-  reach.emplace(ir::configOf(op, *parts));
+  const ModelConfig config = ir::configOf(op, *parts);
+  if (auto why =
+          PositionReach::tooMany(config, device.find<BoundsOp>().getSeq())) {
+    device.emitRemark("every reached expert is taken as reached from every "
+                      "position: ")
+        << *why;
+    return;
+  }
+  reach.emplace(config);
 }
 
 bool StepRouting::isKept(uint32_t expert) {
-  return llvm::is_contained(device.find<ExpertsOp>().getKept(),
-                            int32_t(expert));
+  ArrayRef<int32_t> kept = device.find<ExpertsOp>().getKept(); // ascending
+  return std::binary_search(kept.begin(), kept.end(), int32_t(expert));
 }
 
 const StepBounds &StepRouting::anywhere(uint32_t batch) {
@@ -125,7 +133,7 @@ Outcome StepRouting::meanOutcome(const std::vector<uint32_t> &usable,
 }
 
 /// Sets of as many experts count as equally likely, as they are where every
-/// expert is.
+/// expert is. Numbers that hardly ever come are left out.
 const LikelyOutcomes &StepRouting::expectedAt(uint32_t position,
                                               uint32_t batch) {
   const Shares shares = sharesAt(position);
@@ -137,8 +145,9 @@ const LikelyOutcomes &StepRouting::expectedAt(uint32_t position,
     if (isKept(e))
       usable.push_back(e);
   const std::vector<double> probability = distinct(shares, batch);
+  constexpr double kLikely = 1e-12;
   for (uint32_t n = 0; n != probability.size(); ++n)
-    if (probability[n] > 0)
+    if (probability[n] > kLikely)
       found->second.push_back({probability[n], meanOutcome(usable, n)});
   return found->second;
 }
@@ -146,10 +155,13 @@ const LikelyOutcomes &StepRouting::expectedAt(uint32_t position,
 double StepRouting::expectedOfPrompts(uint32_t batch, uint32_t prompt) {
   auto shape = device.find<ShapeOp>();
   std::map<uint32_t, double> missed; // the probability that no token uses it
-  for (uint32_t position = 0; position != prompt; ++position)
+  // Without a hash every position is like the first.
+  const uint32_t positions = reach ? prompt : 1,
+                 tokens = reach ? batch : batch * prompt;
+  for (uint32_t position = 0; position != positions; ++position)
     for (auto [e, share] : sharesAt(position)) {
       const double one = shape.getExpertsPerToken() * share;
-      missed.try_emplace(e, 1).first->second *= std::pow(1 - one, batch);
+      missed.try_emplace(e, 1).first->second *= std::pow(1 - one, tokens);
     }
   double experts = 0;
   for (auto [e, probability] : missed)

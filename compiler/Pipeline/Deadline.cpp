@@ -38,8 +38,7 @@ std::optional<Prediction> worstRequest(const std::string &predictionJson) {
 absl::Status checkDeadline(const std::string &predictionJson, double seconds) {
   std::optional<Prediction> worst = worstRequest(predictionJson);
   if (!worst || worst->worst.terms.empty())
-    return absl::FailedPreconditionError(
-        "--deadline-ms: found no predicted request to hold against it");
+    return absl::InternalError("the plan has no predicted request");
   const Prediction::Case &found = worst->worst;
   if (found.seconds <= seconds)
     return absl::OkStatus();

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/Config/TextFile.h"
 #include "compiler/Pipeline/Build.h"
+#include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/Manifest.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/tokenizer/BytePair.h"
@@ -16,10 +16,9 @@ namespace {
 
 /// Bytes of a file, one or more; none for an empty path.
 absl::StatusOr<std::string> readTokenizer(const std::string &path) {
-  constexpr size_t kMaxBytes = size_t(256) << 20; // Grok-2's has 10 MB
   if (path.empty())
     return std::string();
-  absl::StatusOr<std::string> bytes = readTextFile(path, kMaxBytes);
+  absl::StatusOr<std::string> bytes = readInputFile(path, kMaxTokenizerBytes);
   if (bytes.ok() && bytes->empty())
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": found an empty file, expected a tokenizer; download it again "

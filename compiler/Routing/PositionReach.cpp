@@ -1,13 +1,45 @@
 #include "compiler/Routing/PositionReach.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/Routing/Routing.h"
 
 namespace grok {
+namespace {
+
+/// Pairs of an id's and a position's part of the hash, and of a position's and
+/// an expert.
+constexpr uint64_t kMostOutcomes = 1 << 30, kMostReached = 1 << 26;
+
+/// Positions that are apart by it are alike to the hash.
+uint64_t periodOf(const HashRouting &hash) {
+  return uint64_t(1) << std::max(
+             decidingBits(hash),
+             uint32_t(std::bit_width(decidingOffset(hash))));
+}
+
+} // namespace
+
+std::optional<std::string> PositionReach::tooMany(const ModelConfig &model,
+                                                  uint32_t positions) {
+  const uint64_t classes = std::min<uint64_t>(positions, periodOf(*model.hash)),
+                 ids = std::min<uint64_t>(
+                     model.vocabSize, uint64_t(1) << decidingBits(*model.hash));
+  if (classes * ids <= kMostOutcomes &&
+      classes * model.numExperts <= kMostReached)
+    return std::nullopt;
+  return absl::StrCat("found ", classes, " positions that ", ids,
+                      " ids lead to ", model.numExperts,
+                      " experts from, expected at most ", kMostOutcomes,
+                      " pairs of position and id and ", kMostReached,
+                      " of position and expert, which can be enumerated");
+}
 
 PositionReach::PositionReach(const ModelConfig &model)
-    : hash_(*model.hash), numExperts_(model.numExperts) {
+    : hash_(*model.hash), numExperts_(model.numExperts),
+      period_(periodOf(hash_)) {
   const uint32_t bits = decidingBits(hash_);
   mask_ = bits >= 32 ? ~0u : (1u << bits) - 1;
   std::vector<uint32_t> residues;
@@ -48,7 +80,8 @@ const std::vector<uint32_t> &PositionReach::idsAt(uint32_t position) {
 
 std::vector<uint32_t> PositionReach::before(uint32_t positions) {
   std::vector<bool> reached(numExperts_);
-  for (uint32_t position = 0; position != positions; ++position)
+  const auto end = uint32_t(std::min<uint64_t>(positions, period_));
+  for (uint32_t position = 0; position != end; ++position)
     for (uint32_t e : at(position))
       reached[e] = true;
   std::vector<uint32_t> all;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,10 @@ namespace grok {
 /// hash is alike are one class and share an answer.
 class PositionReach {
 public:
+  /// The classes before `positions` are few enough to be enumerated with every
+  /// id, in about a second; otherwise a text says how many there are.
+  static std::optional<std::string> tooMany(const ModelConfig &model,
+                                            uint32_t positions);
   /// `model` has hash routing.
   explicit PositionReach(const ModelConfig &model);
   /// Ascending.
@@ -35,6 +41,7 @@ private:
 
   const HashRouting hash_;
   const uint32_t numExperts_;
+  const uint64_t period_; // of positions' classes
   uint32_t mask_ = 0; // of the bits of the hash that decide
   /// What ids add to the hash, and how many do.
   std::vector<std::pair<uint32_t, uint32_t>> residues_;

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/Config/TextFile.h"
 #include "compiler/Target/Shipped.h"
+#include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/JsonReader.h"
 
 namespace grok {
@@ -254,7 +254,7 @@ absl::StatusOr<Target> findTarget(const std::string &nameOrFile) {
     return absl::NotFoundError(
         absl::StrCat("found no target '", nameOrFile, "', expected one of ",
                      shippedList(), ", or a target description (FILE.json)"));
-  absl::StatusOr<std::string> text = readTextFile(nameOrFile);
+  absl::StatusOr<std::string> text = readInputFile(nameOrFile, kMaxTextBytes);
   if (!text.ok())
     return text.status();
   return parseTarget(*text, nameOrFile);

@@ -138,10 +138,10 @@ llvm::SmallVector<uint32_t> ExpertsOp::keptExperts() {
 }
 
 bool ExpertsOp::isKept(uint32_t expert) {
-  return !getKept() || llvm::is_contained(*getKept(), int32_t(expert));
+  return !getKept() || llvm::binary_search(*getKept(), int32_t(expert));
 }
 
 bool ExpertsOp::isUnreachable(uint32_t expert) {
   return getUnreachable() &&
-         llvm::is_contained(*getUnreachable(), int32_t(expert));
+         llvm::binary_search(*getUnreachable(), int32_t(expert));
 }

@@ -602,17 +602,20 @@ LogicalResult Verifier::segments() {
   return extents();
 }
 
-/// A piece of the blob: a slot's extent of a matrix in one layer, a slot's
-/// embedding rows, or the vectors.
+/// A piece of the blob: a slot's extent of a matrix in one layer, all that a
+/// bank has of the layers between, a slot's embedding rows, or the vectors.
 struct Piece {
   uint64_t begin, end;
   Operation *op;
-  uint32_t slot, layer;
+  uint32_t slot, layer, lastLayer;
 };
 
 std::string describe(const Piece &piece) {
   std::string text = "vectors";
-  if (auto matrix = llvm::dyn_cast<MatrixOp>(piece.op))
+  if (piece.lastLayer != piece.layer)
+    text = "layers " + std::to_string(piece.layer) + " to " +
+           std::to_string(piece.lastLayer);
+  else if (auto matrix = llvm::dyn_cast<MatrixOp>(piece.op))
     text = matrix.describe() + " of slot " + std::to_string(piece.slot) +
            " in layer " + std::to_string(piece.layer);
   else if (llvm::isa<EmbeddingOp>(piece.op))
@@ -620,13 +623,15 @@ std::string describe(const Piece &piece) {
   return text;
 }
 
-/// All pieces that lie in a bank.
+/// All pieces that lie in a bank. Its layers are alike and follow one another:
+/// the first two and the last are looked at, and those between as one piece.
 class BankContents {
 public:
   explicit BankContents(DeviceOp device) : device(device) {
     for (SegmentOp op : device.getBody().front().getOps<SegmentOp>())
       segments.push_back(op);
     pieces.resize(segments.size());
+    layers.resize(segments.size());
   }
   LogicalResult add(MatrixOp op, PlacePolicy policy);
   LogicalResult add(EmbeddingOp op);
@@ -634,6 +639,14 @@ public:
   LogicalResult check();
 
 private:
+  /// Bytes of a bank's matrices in layer 0, and one of them.
+  struct Layer {
+    uint64_t begin = 0, end = 0;
+    Operation *op = nullptr;
+  };
+  void addExtent(MatrixOp op, uint32_t slot, uint32_t bank, uint64_t begin);
+  void addLayersBetween();
+  LogicalResult checkStride(uint32_t bank);
   LogicalResult bankExists(Operation *op, uint32_t slot, int32_t bank) {
     if (bank >= 0 && size_t(bank) < segments.size())
       return success();
@@ -645,6 +658,7 @@ private:
   DeviceOp device;
   SmallVector<SegmentOp> segments;
   std::vector<std::vector<Piece>> pieces;
+  std::vector<Layer> layers; // of the banks
 };
 
 LogicalResult BankContents::add(MatrixOp op, PlacePolicy policy) {
@@ -658,7 +672,6 @@ LogicalResult BankContents::add(MatrixOp op, PlacePolicy policy) {
            << op.describe() << " lists " << bank.size() << " banks and "
            << offset.size() << " offsets, expected one a slot (" << count.size()
            << ")";
-  uint32_t layers = layersOf(device, op.getKind());
   for (uint32_t s = 0; s < count.size(); ++s) {
     if (count[s] == 0)
       continue;
@@ -674,13 +687,51 @@ LogicalResult BankContents::add(MatrixOp op, PlacePolicy policy) {
       return op.emitOpError()
              << op.describe() << " has slot " << s << "'s extent at byte "
              << offset[s] << ", expected a multiple of " << kFragmentBytes;
-    uint64_t stride = segments[bank[s]].getLayerStride();
-    for (uint32_t l = 0; l < layers; ++l) {
-      uint64_t begin = uint64_t(offset[s]) + l * stride;
-      pieces[bank[s]].push_back({begin, begin + op.extentBytes(s), op, s, l});
-    }
+    addExtent(op, s, uint32_t(bank[s]), uint64_t(offset[s]));
   }
   return success();
+}
+
+void BankContents::addExtent(MatrixOp op, uint32_t slot, uint32_t bank,
+                             uint64_t begin) {
+  const uint64_t bytes = op.extentBytes(slot),
+                 stride = segments[bank].getLayerStride();
+  const uint32_t count = layersOf(device, op.getKind());
+  for (uint32_t l : std::set<uint32_t>{0, std::min(1u, count - 1), count - 1}) {
+    uint64_t at = begin + l * stride;
+    pieces[bank].push_back({at, at + bytes, op, slot, l, l});
+  }
+  if (op.getKind() == StreamKind::Head)
+    return;
+  Layer &layer = layers[bank];
+  layer.begin = layer.op ? std::min(layer.begin, begin) : begin;
+  layer.end = std::max(layer.end, begin + bytes);
+  layer.op = op;
+}
+
+void BankContents::addLayersBetween() {
+  const uint32_t count = device.find<ShapeOp>().getLayers();
+  if (count < 4)
+    return;
+  for (auto [b, layer] : llvm::enumerate(layers)) {
+    const uint64_t stride = segments[b].getLayerStride();
+    if (layer.op)
+      pieces[b].push_back({layer.begin + 2 * stride,
+                           layer.end + (count - 2) * stride, layer.op, 0, 2,
+                           count - 2});
+  }
+}
+
+/// Bundles are read by this rule.
+LogicalResult BankContents::checkStride(uint32_t bank) {
+  const Layer &layer = layers[bank];
+  const uint64_t bytes = layer.end - layer.begin,
+                 stride = segments[bank].getLayerStride();
+  if (bytes <= stride)
+    return success();
+  return segments[bank].emitOpError("of bank ")
+         << bank << " has layers " << stride
+         << " bytes apart, expected at least the " << bytes << " of a layer";
 }
 
 LogicalResult BankContents::add(EmbeddingOp op) {
@@ -703,7 +754,7 @@ LogicalResult BankContents::add(EmbeddingOp op) {
     rows += op.getRowCount()[s];
     uint64_t begin = uint64_t(op.getOffset()[s]);
     uint64_t bytes = uint64_t(op.getRowCount()[s]) * shape.getHidden() * 2;
-    pieces[op.getBank()[s]].push_back({begin, begin + bytes, op, s, 0});
+    pieces[op.getBank()[s]].push_back({begin, begin + bytes, op, s, 0, 0});
   }
   if (rows != int64_t(shape.getVocab()))
     return op.emitOpError("holds ")
@@ -716,10 +767,11 @@ void BankContents::add(PlacementOp op) {
   uint64_t bytes = shape.getLayers() * op.getVectorsLayerBytes() +
                    uint64_t(shape.getHidden()) * 4;
   uint64_t begin = op.getVectorsOffset();
-  pieces[0].push_back({begin, begin + bytes, op, 0, 0});
+  pieces[0].push_back({begin, begin + bytes, op, 0, 0, 0});
 }
 
 LogicalResult BankContents::check() {
+  addLayersBetween();
   for (auto [b, bank] : llvm::enumerate(pieces)) {
     std::sort(bank.begin(), bank.end(), [](const Piece &x, const Piece &y) {
       return std::tie(x.begin, x.end, x.layer, x.slot) <
@@ -742,6 +794,8 @@ LogicalResult BankContents::check() {
       diagnostic.attachNote(bank[i - 1].op->getLoc()) << "the other is here";
       return diagnostic;
     }
+    if (failed(checkStride(uint32_t(b))))
+      return failure();
   }
   return success();
 }

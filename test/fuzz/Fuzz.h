@@ -34,7 +34,8 @@ inline void require(bool holds, const char *rule) {
 
 /// A refusal blames the input, names it, and can be printed: one line of
 /// bounded length.
-inline void requireRefusal(const absl::Status &status) {
+inline void requireRefusal(const absl::Status &status,
+                           std::string_view name = kFile) {
   constexpr size_t kMaxMessage = 8192;
   bool blames = absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||
                 absl::IsFailedPrecondition(status);
@@ -43,7 +44,7 @@ inline void requireRefusal(const absl::Status &status) {
   for (char c : message)
     printable &= static_cast<unsigned char>(c) >= ' ' && c != '\x7f';
   if (blames && printable && message.size() <= kMaxMessage &&
-      message.find(kFile) != message.npos)
+      message.find(name) != message.npos)
     return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   require(blames, "a refusal blames the input");

@@ -2,18 +2,24 @@
 
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <new>
 #include <system_error>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/bundle/Temporaries.h"
 #include "tools/cli/Printable.h"
 
 namespace grok::cli {
 namespace {
 
 constexpr int kUserError = 1, kInternalError = 70;
+constexpr const char *kOutOfMemory =
+    "out of memory; close other programs or choose smaller sizes";
 
 int report(const std::string &message, int code) {
   std::cout.flush();
@@ -26,6 +32,20 @@ int report(const absl::Status &status) {
               status.code() == absl::StatusCode::kUnknown;
   return report(std::string(status.message()),
                 ours ? kInternalError : kUserError);
+}
+
+/// What is printed already stays in its buffer: it is not whole.
+[[noreturn]] void terminated() {
+  try {
+    if (std::current_exception())
+      throw;
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "error: %s\n", kOutOfMemory);
+    removeTemporaries();
+    ::_exit(kUserError);
+  } catch (...) {
+  }
+  std::abort();
 }
 
 /// The parser's messages begin with a capital; ours don't.
@@ -48,6 +68,18 @@ std::string commandList(const CLI::App &app) {
   names.pop_back();
   return absl::StrCat(absl::StrJoin(names, ", "), names.empty() ? "" : " or ",
                       last);
+}
+
+/// An option with an empty value, which is neither a name nor a number nor the
+/// same as to leave it out: mostly a shell's variable that is not set.
+absl::Status checkValues(const CLI::App &command) {
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &value : option->results())
+      if (value.empty())
+        return absl::InvalidArgumentError(
+            absl::StrCat(option->get_name(), ": found '', expected ",
+                         option->get_type_name(), " of one character or more"));
+  return absl::OkStatus();
 }
 
 int reportMistake(const CLI::App &app, const CLI::ParseError &error) {
@@ -80,9 +112,13 @@ int runTool(CLI::App &app, int argc, char **argv,
     return reportMistake(app, e);
   }
   for (const auto &[name, action] : actions)
-    if (app.got_subcommand(name))
-      if (absl::Status status = action(); !status.ok())
+    if (app.got_subcommand(name)) {
+      absl::Status status = checkValues(*app.get_subcommand(name));
+      if (status.ok())
+        status = action();
+      if (!status.ok())
         return report(status);
+    }
   std::cout.flush();
   return std::cout ? 0
                    : report("found standard output closed or full, expected to "
@@ -90,10 +126,11 @@ int runTool(CLI::App &app, int argc, char **argv,
                             kUserError);
 }
 
+void explainTermination() { std::set_terminate(terminated); }
+
 int reportException(const std::exception &e) {
   if (dynamic_cast<const std::bad_alloc *>(&e))
-    return report("out of memory; close other programs or choose smaller sizes",
-                  kUserError);
+    return report(kOutOfMemory, kUserError);
   if (dynamic_cast<const std::system_error *>(&e))
     return report(absl::StrCat("the system refuses: ", e.what()), kUserError);
   return report(e.what(), kInternalError);

@@ -43,6 +43,15 @@ bool parseReal(std::string_view text, double &out) {
   return parseAll(text, out) && std::isfinite(out);
 }
 
+bool parseDeadline(std::string_view text, double &seconds) {
+  constexpr double kMostMs = 1e9; // eleven days
+  double ms = 0;
+  if (!parseReal(text, ms) || !(ms > 0 && ms <= kMostMs))
+    return false;
+  seconds = ms * 1e-3;
+  return true;
+}
+
 CLI::Option *addDecimal(CLI::App &command, const std::string &flag,
                         uint64_t &out, uint64_t most, const std::string &help) {
   return add(command, flag, out, most, help);

@@ -17,6 +17,11 @@ bool parseDecimal(std::string_view text, uint64_t &out,
                   uint64_t most = std::numeric_limits<uint64_t>::max());
 /// A finite number as in JSON, "0.5" or "1e-3".
 bool parseReal(std::string_view text, double &out);
+/// Milliseconds that a request may take, as seconds; false for what is not
+/// kDeadlineExpected.
+bool parseDeadline(std::string_view text, double &seconds);
+inline constexpr const char *kDeadlineExpected =
+    "a number of milliseconds, above 0 and at most 1e9";
 
 /// An option for an integer of 0 .. `most`; `out` holds the default, which
 /// --help shows.

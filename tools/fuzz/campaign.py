@@ -19,7 +19,7 @@ import zipfile
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 FUZZ = f"{ROOT}/test/fuzz"
 # Bytes of an input at most: what is larger only repeats.
-MAX_BYTES = {"ir": 12000, "manifest": 8000, "zip": 8000}
+MAX_BYTES = {"ir": 12000, "manifest": 8000, "zip": 8000, "serve": 1000, "ids": 1000, "histogram": 1000}
 USUAL_BYTES = 4096
 # Debian's LLVM is not instrumented (test/lit.cfg.py).
 SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:detect_container_overflow=0:allow_user_poisoning=0:malloc_context_size=4:quarantine_size_mb=16"}

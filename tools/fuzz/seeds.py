@@ -22,7 +22,8 @@ import tokjson  # noqa: E402
 import torchfile  # noqa: E402
 
 # A model of a few hundred bytes, so that what is mutated is what describes it. Q8_0 needs rows of 32.
-model.D, model.H, model.K, model.E, model.FD, model.NARROW = 4, 1, 1, 2, 4, (4, 4)
+model.D, model.H, model.K, model.E, model.FD = 4, 1, 1, 2, 4
+model.NARROW = (4, 4)
 Q8_WIDTH = 32
 
 JSON_WORDS = ('{', '}', '[', ']', ':', ',', '"', "null", "true", "false", "0", "-1", "1e308", "4294967296",
@@ -31,11 +32,12 @@ JSON_WORDS = ('{', '}', '[', ']', ':', ',', '"', "null", "true", "false", "0", "
 SOURCES = {
     "config": ("compiler/Config/Config.cpp", "compiler/Config/HashRouting.cpp"),
     "target": ("compiler/Target/Target.cpp",),
-    "manifest": ("runtime/bundle/Manifest.cpp", "runtime/bundle/Manifest.h", "runtime/bundle/PredictionCheck.cpp",
-                 "compiler/Target/Target.cpp"),
+    "manifest": ("runtime/bundle/Manifest.cpp", "runtime/bundle/Manifest.h", "compiler/Target/Target.cpp"),
     "model": ("runtime/bundle/Manifest.cpp", "runtime/bundle/ModelConfig.cpp"),
     "index": ("runtime/checkpoint/ShardedIndex.cpp",),
     "tokjson": ("runtime/tokenizer/BytePair.cpp",),
+    "serve": ("tools/grokrun/serve/Protocol.cpp",),
+    "histogram": ("compiler/Routing/Pruning.cpp",),
     "safetensors": ("runtime/checkpoint/HeaderJson.cpp", "runtime/checkpoint/SafetensorsHeader.cpp"),
     "gguf": ("runtime/checkpoint/GgufHeader.cpp", "runtime/checkpoint/GgufNumbers.cpp", "runtime/checkpoint/GgufFiles.cpp"),
     "plan": ("runtime/bundle/PlanTables.cpp", "runtime/bundle/PlanCheck.cpp"),
@@ -44,7 +46,7 @@ SOURCES = {
     "jax": ("runtime/checkpoint/JaxFiles.cpp",),
     "ir": ("ir/Model/GrokDialect.td", "ir/Model/GrokOps.td", "ir/Plan/PlanDialect.td", "ir/Plan/PlanOps.td"),
 }
-JSON_KINDS = ("config", "target", "manifest", "model", "index", "tokjson", "safetensors")
+JSON_KINDS = ("config", "target", "manifest", "model", "index", "tokjson", "serve", "histogram", "safetensors")
 # Values whose bytes mean something to the binary readers.
 BINARY = {
     "pickle": [b"\x80\x02", b"\x8a\x08", b"\x8d", b"\x95", b"c", b"R", b"Q", b"h", b"q", b"r", b"j", b"(", b"t", b"}", b"]", b"u", b"s", b"b", b"."],
@@ -90,6 +92,12 @@ def texts():
     more = more.replace(json.dumps(tokens["special_tokens"]), json.dumps(special))
     yield "tokjson", "v1.json", more.encode()
     yield "tokjson", "pattern.json", more[:-1].encode() + b',"pat_str":"\\\\p{L}+|\\\\s+|(?i:\'s)|."}'
+    yield "serve", "ids", b'{"id":"a","ids":[0,2147483647],"max_new_tokens":7,"deadline_ms":1.5,"stream":true,"seed":18446744073709551615}'
+    yield "serve", "prompt", '{"id":-7,"prompt":"Grüße, \\ud83d\\ude00\\n","ignore_eos":true,"temperature":0.5}'.encode()
+    yield "serve", "deep", b'{"prompt":' + b"[" * 9 + b"]" * 9 + b"}"
+    yield "ids", "commas", b"1,2,3"
+    yield "ids", "lines", b"0\n2147483647 7\t8,\n 9\n"
+    yield "histogram", "counts", b'{"histogram": [0, 1, 12, 9007199254740991]}'
 
 
 def checkpoints():

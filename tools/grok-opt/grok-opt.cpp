@@ -2,16 +2,15 @@
 // chain.
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include "compiler/Passes/Passes.h"
 #include "ir/Model/GrokDialect.h"
 #include "ir/Plan/PlanDialect.h"
+#include "runtime/bundle/InputFile.h"
 
 /// In the order in which the compiler runs them.
 static constexpr const char *kPasses[] = {
@@ -76,11 +75,11 @@ int main(int argc, char **argv) {
   }
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "runs passes on Grok models and plans", registry);
-  std::string message;
-  if (input != "-" && !mlir::openInputFile(input, &message)) {
-    llvm::errs() << "error: " << message << "\n";
-    return 1;
-  }
+  if (input != "-")
+    if (absl::Status status = grok::checkInputFile(input); !status.ok()) {
+      llvm::errs() << "error: " << std::string(status.message()) << "\n";
+      return 1;
+    }
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, input, output, registry));
 }

@@ -4,11 +4,12 @@
 #include <sstream>
 
 #include "compiler/Config/Config.h"
-#include "compiler/Config/TextFile.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/OutputFile.h"
+#include "tools/cli/Numbers.h"
 #include "tools/grokc/Commands.h"
 #include "tools/grokc/Flags.h"
 #include "tools/grokc/Progress.h"
@@ -43,6 +44,20 @@ Words<WeightType> weightWords() {
     if (quantization != Quantization::kNone)
       words.push_back({word, {std::nullopt, quantization}});
   return words;
+}
+
+absl::Status readDeadline(const Arguments &args, CompileRequest &request) {
+  if (args.deadline.empty())
+    return absl::OkStatus();
+  double seconds = 0;
+  if (!cli::parseDeadline(args.deadline, seconds))
+    return badFlag("--deadline-ms", args.deadline, cli::kDeadlineExpected);
+  if (request.emit == EmitPhase::kGrok)
+    return absl::InvalidArgumentError(
+        "--deadline-ms: found --emit=grok beside it, expected --emit=plan or a "
+        "later phase: the plan is what a request's time is predicted from");
+  request.deadline = seconds;
+  return absl::OkStatus();
 }
 
 absl::Status readOptions(const Arguments &args, CompileRequest &request) {
@@ -93,13 +108,8 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
   o.activations = *activations;
   o.keepUnreachable = args.keepUnreachable;
   o.trace = args.trace;
-  if (!args.deadline.empty()) {
-    constexpr double kMostMs = 1e9;
-    auto ms = flagNumber("--deadline-ms", args.deadline, 0, kMostMs);
-    if (!ms.ok())
-      return ms.status();
-    request.deadline = *ms * 1e-3;
-  }
+  if (absl::Status status = readDeadline(args, request); !status.ok())
+    return status;
   if (o.trace && request.target.isCpu())
     return absl::InvalidArgumentError(
         absl::StrCat("--trace: found the target '", request.target.name,
@@ -120,7 +130,8 @@ absl::Status readPruning(const Arguments &args, CompileRequest &request) {
   request.options.pruningRatio = *ratio;
   if (args.histogram.empty())
     return absl::OkStatus();
-  absl::StatusOr<std::string> text = readTextFile(args.histogram);
+  absl::StatusOr<std::string> text =
+      readInputFile(args.histogram, kMaxTextBytes);
   if (!text.ok())
     return text.status();
   absl::StatusOr<std::vector<uint64_t>> histogram =
@@ -146,7 +157,7 @@ absl::Status findTokenizer(const std::string &directory,
   for (const char *name : {kSentencePieceFile, kBytePairFile}) {
     fs::path file = fs::path(directory) / name;
     std::error_code error;
-    if (!fs::is_regular_file(file, error))
+    if (!fs::exists(fs::symlink_status(file, error)))
       continue;
     if (!request.tokenizer.empty())
       return absl::InvalidArgumentError(

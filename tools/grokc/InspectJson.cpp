@@ -39,7 +39,7 @@ const char *kindName(MatrixKind kind) {
 /// The histogram is as long as there are experts; expertsJson says what it
 /// decided.
 nlohmann::json optionsJson(const CompileOptions &options) {
-  nlohmann::json out;
+  nlohmann::json out = nlohmann::json::object();
   writeOptions(options, out);
   out.erase("histogram");
   return out;
@@ -189,7 +189,7 @@ absl::StatusOr<nlohmann::json> inspectJson(const Bundle &bundle) {
   Json files = Json::object();
   for (const auto &[name, record] : manifest.files)
     files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
-  nlohmann::json model;
+  nlohmann::json model = nlohmann::json::object();
   writeModelConfig(bundle.model(), model);
   return Json{{"bundle", bundle.path()},
               {"format_version", manifest.formatVersion},

@@ -31,6 +31,7 @@ int run(int argc, char **argv) {
 int main(int argc, char **argv) {
   grok::removeTemporariesOnSignals();
   grok::explainBusErrors();
+  grok::cli::explainTermination();
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/Config/Config.h"
-#include "compiler/Config/TextFile.h"
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/InputFile.h"
 #include "tools/grokc/Commands.h"
 #include "tools/grokc/Text.h"
 
@@ -94,7 +94,7 @@ void printLoad(const ModelConfig &model, const char *what,
 
 absl::Status printTokens(const ModelConfig &model, const std::string &file,
                          const HashAnalysis &a) {
-  absl::StatusOr<std::string> text = readTextFile(file);
+  absl::StatusOr<std::string> text = readInputFile(file, kMaxIdsBytes);
   if (!text.ok())
     return text.status();
   absl::StatusOr<std::vector<int64_t>> ids = parseIds(*text, file);

@@ -70,12 +70,12 @@ absl::Status prefillCommand(const Arguments &args) {
 absl::StatusOr<std::optional<double>> readDeadline(const Arguments &args) {
   if (args.deadline.empty())
     return std::nullopt;
-  double ms = 0;
-  if (!cli::parseReal(args.deadline, ms) || !(ms > 0))
+  double seconds = 0;
+  if (!cli::parseDeadline(args.deadline, seconds))
     return absl::InvalidArgumentError(
-        absl::StrCat("--deadline-ms: found '", args.deadline,
-                     "', expected a number above 0"));
-  return ms * 1e-3;
+        absl::StrCat("--deadline-ms: found '", args.deadline, "', expected ",
+                     cli::kDeadlineExpected));
+  return seconds;
 }
 
 absl::Status requestCommand(const Arguments &args) {

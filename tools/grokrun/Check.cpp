@@ -35,7 +35,7 @@ std::string findConfig(const Arguments &args) {
     folders.push_back(path.parent_path());
   for (const fs::path &folder : folders)
     if (fs::path file = folder / "config.json";
-        fs::is_regular_file(file, error))
+        fs::exists(fs::symlink_status(file, error)))
       return file.string();
   return "";
 }

@@ -116,7 +116,7 @@ absl::Status checkIds(const std::vector<int32_t> &ids, uint32_t window,
 
 void print(const Evaluation &evaluation, const Session &session, bool json) {
   if (json) {
-    nlohmann::ordered_json out;
+    nlohmann::ordered_json out = nlohmann::ordered_json::object();
     out["nll_per_token"] = evaluation.meanLoss();
     out["tokens"] = evaluation.tokens();
     out["windows"] = evaluation.windows();

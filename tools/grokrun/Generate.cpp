@@ -85,7 +85,7 @@ shownText(const Prompt &prompt, std::span<const int32_t> newIds) {
 void printJson(const Prompt &prompt, const Continuation &made,
                const std::optional<std::string> &text, const Session &session) {
   using Json = nlohmann::ordered_json;
-  Json out;
+  Json out = Json::object();
   out["prompt_ids"] = prompt.ids;
   out["ids"] = made.ids;
   out["text"] = text ? Json(replaceInvalid(*text)) : Json();
@@ -106,9 +106,6 @@ absl::Status checkArguments(const Arguments &args) {
         given ? "found more than one of --prompt, --ids and --chat, expected "
                 "one"
               : "found none of --prompt, --ids and --chat, expected one");
-  if (args.promptGiven() && args.prompt.empty())
-    return absl::InvalidArgumentError(
-        "--prompt: found '', expected a text of one character or more");
   if (args.isChat() && args.chat.turns.size() % 2 == 0)
     return absl::InvalidArgumentError(absl::StrCat(
         "--chat: found ", args.chat.turns.size(),

@@ -5,13 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/InputFile.h"
 
 namespace grok::grokrun {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n\v\f", kSeparators = ", \t\r\n\v\f";
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 32;
 
 bool isList(const std::string &argument) {
   return argument.find_first_not_of("-0123456789, ") == std::string::npos;
@@ -70,9 +69,14 @@ parseIds(std::string_view text, const std::string &file, size_t line) {
 }
 
 absl::StatusOr<std::vector<int32_t>> readIds(const std::string &argument) {
-  if (isList(argument))
+  if (isList(argument)) {
+    if (argument.starts_with(' ') || argument.ends_with(' '))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--ids: found '", argument.substr(0, 40),
+                       "', expected an id at its beginning and its end"));
     return parseIds(argument, "", 1);
-  absl::StatusOr<std::string> text = readWholeFile(argument, kMaxFileBytes);
+  }
+  absl::StatusOr<std::string> text = readInputFile(argument, kMaxIdsBytes);
   if (!text.ok())
     return absl::Status(
         text.status().code(),

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/InputFile.h"
 #include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Ids.h"
@@ -17,8 +17,6 @@
 
 namespace grok::grokrun {
 namespace {
-
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 28;
 
 struct Arguments {
   std::string bundle, requests, output, device = "auto";
@@ -55,7 +53,7 @@ absl::StatusOr<RowRequest> parseRow(std::string_view text,
 
 /// One row a line; an empty line ends a batch.
 absl::StatusOr<std::vector<Batch>> readBatches(const std::string &path) {
-  absl::StatusOr<std::string> text = readWholeFile(path, kMaxFileBytes);
+  absl::StatusOr<std::string> text = readInputFile(path, kMaxIdsBytes);
   if (!text.ok())
     return text.status();
   std::vector<Batch> batches;

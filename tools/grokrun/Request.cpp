@@ -38,7 +38,7 @@ absl::StatusOr<Json> requestOf(const Arguments &args) {
   if (replaceInvalid(args.prompt) != args.prompt)
     return absl::InvalidArgumentError(
         "--prompt: found bytes that are no UTF-8, expected a text");
-  Json request;
+  Json request = Json::object();
   if (args.promptGiven()) {
     request["prompt"] = args.prompt;
   } else {

@@ -1,14 +1,16 @@
-"""inject.py LIBRARY CALL ERROR [--after NAME] [--most N | --last N] [--output PATH --verify PROGRAM] [--prepare COMMAND] -- COMMAND...
+"""inject.py LIBRARY CALL ERROR [--after NAME] [--most N | --last N] [--output PATH --verify PROGRAM] [--prepare COMMAND] [--varies REGEX] -- COMMAND...
 
 Runs COMMAND with its 1st, 2nd, 3rd, ... call of CALL failing with ERROR (a name as ENOSPC, or `short`: every read or
 write moves only a part); at most N of them, spread over all, or the last N. A run may succeed, if the call did not matter, with the
 same standard output as without a fault; or fail with status 1 and a line that begins with "error: ". It never crashes,
 hangs or says that it is our mistake; what it leaves at PATH passes PROGRAM verify or is not there, and nothing is left
-beside it. --prepare is run by the shell before each. Prints what it did."""
+beside it. --prepare is run by the shell before each. What REGEX matches in the output differs from run to run. Prints what it
+did."""
 import argparse
 import errno
 import glob
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -28,6 +30,7 @@ def parse_arguments():
     parser.add_argument("--output")
     parser.add_argument("--verify")
     parser.add_argument("--prepare")
+    parser.add_argument("--varies", default="(?!)")
     parser.add_argument("command", nargs="+")
     return parser.parse_args()
 
@@ -36,7 +39,9 @@ def run(args, **settings):
     if args.prepare:
         subprocess.run(args.prepare, shell=True, check=True)
     environment = {**os.environ, "LD_PRELOAD": args.library, "GROK_FAULTS_AFTER": args.after, **settings}
-    return subprocess.run(args.command, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(args.command, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    done.stdout = re.sub(args.varies, "", done.stdout)
+    return done
 
 
 def count_calls(args):

@@ -489,3 +489,48 @@ plan.device @decode of @main rank 0 of 1 {
   // expected-error @below {{embedding rows of slot 0: bytes [24576, 25600) lie outside bank 0's used bytes [0, 18944)}}
   plan.embedding rows [0, 16] count [16, 16] banks [0, 1] offsets [24576, 53248]
 }
+
+// -----
+
+// Of many layers those between the second and the last are one piece.
+plan.device @decode of @main rank 0 of 1 {
+  plan.target "two" sm 90 slots 2 shared 232448 memory 300000000 banks 2 align 4096 gb_s 1.0e+03 efficiency 1.0 curve_slots [1.0] curve_rate [1.0] hand_over [1.0, 2.0] launch [1.0, 2.0] clock_mhz 1.0e+03 bytes_per_cycle 1.0e+02
+  plan.shape vocab 32 layers 6 hidden 32 heads 1 kv_heads 1 head_dim 32 experts_per_token 1 expert_width 16 dense_width 0 router hash tied
+  plan.bounds batch 1 seq 64 dtype bf16 activations single
+  plan.experts total 2 groups 2 kept [0, 1] reached [0, 1]
+  plan.assignment all
+  plan.matrix qkv tiles 12 steps 1 begin [0, 6] count [6, 6] banks [0, 1] offsets [0, 57344]
+  plan.matrix attn_out tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [3072, 60416]
+  plan.matrix gate_up expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [4096, 61440]
+  plan.matrix gate_up expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [1, 0] offsets [62464, 5120]
+  plan.matrix down expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [6144, 63488]
+  // expected-note @below {{the other is here}}
+  plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [1, 0] offsets [64512, 7168]
+  plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [52736, 106496]
+  // expected-error @below {{vectors at byte 25088 of bank 0 overlaps layers 2 to 4}}
+  plan.placement striped vectors 25088 layer_bytes 512 blob 114688
+  plan.segment 0 at 0 bytes 57344 used 53760 layer_stride 8192
+  plan.segment 1 at 57344 bytes 57344 used 50176 layer_stride 8192
+}
+
+// -----
+
+// Nothing overlaps, but a layer begins before the one before it ends.
+plan.device @decode of @main rank 0 of 1 {
+  plan.target "two" sm 90 slots 2 shared 232448 memory 300000000 banks 2 align 4096 gb_s 1.0e+03 efficiency 1.0 curve_slots [1.0] curve_rate [1.0] hand_over [1.0, 2.0] launch [1.0, 2.0] clock_mhz 1.0e+03 bytes_per_cycle 1.0e+02
+  plan.shape vocab 32 layers 2 hidden 32 heads 1 kv_heads 1 head_dim 32 experts_per_token 1 expert_width 16 dense_width 0 router hash tied
+  plan.bounds batch 1 seq 64 dtype bf16 activations single
+  plan.experts total 2 groups 2 kept [0, 1] reached [0, 1]
+  plan.assignment all
+  plan.matrix qkv tiles 12 steps 1 begin [0, 6] count [6, 6] banks [0, 1] offsets [0, 20480]
+  plan.matrix attn_out tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [11264, 23552]
+  plan.matrix gate_up expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [4096, 24576]
+  plan.matrix gate_up expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [1, 0] offsets [25600, 5120]
+  plan.matrix down expert 0 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [6144, 26624]
+  plan.matrix down expert 1 tiles 4 steps 1 begin [0, 2] count [2, 2] banks [1, 0] offsets [27648, 7168]
+  plan.matrix head tiles 4 steps 1 begin [0, 2] count [2, 2] banks [0, 1] offsets [17920, 36864]
+  plan.placement striped vectors 16384 layer_bytes 512 blob 40960
+  // expected-error @below {{of bank 0 has layers 8192 bytes apart, expected at least the 12288 of a layer}}
+  plan.segment 0 at 0 bytes 20480 used 20480 layer_stride 8192
+  plan.segment 1 at 20480 bytes 20480 used 17408 layer_stride 8192
+}

@@ -136,6 +136,35 @@ TEST_F(ExpertSetsTest, NoExpertAtAll) {
   EXPECT_EQ(extremes.cheapest, std::vector<ExpertSet>{{}});
 }
 
+/// The number of sets says nothing of the way to them: of 33 experts there is
+/// one set of 33, and 2^33 beginnings of it that lead nowhere.
+TEST_F(ExpertSetsTest, AnySizeOfManyExperts) {
+  constexpr uint32_t kMany = 33;
+  DeviceOp device = plan(kMany, 3);
+  const ExpertSets sets(device, timesOf);
+  std::vector<uint32_t> experts(kMany);
+  std::iota(experts.begin(), experts.end(), 0);
+  for (uint32_t size = 1; size <= kMany; ++size) {
+    ExpertSets::Extremes extremes = sets.extremes(experts, size, size);
+    const bool few = size <= 4 || size >= kMany - 4;
+    EXPECT_EQ(extremes.exhaustive, few) << size;
+    ASSERT_FALSE(extremes.dearest.empty()) << size;
+    for (const ExpertSet &set : extremes.dearest)
+      EXPECT_EQ(set.size(), size);
+  }
+}
+
+/// Few sets, but each with many experts on the way to it.
+TEST_F(ExpertSetsTest, LongSetsCountEveryStep) {
+  constexpr uint32_t kMany = 8192;
+  DeviceOp device = plan(kMany, 2);
+  std::vector<uint32_t> experts(kMany);
+  std::iota(experts.begin(), experts.end(), 0);
+  const ExpertSets sets(device, timesOf);
+  EXPECT_FALSE(sets.extremes(experts, kMany - 1, kMany - 1).exhaustive);
+  EXPECT_TRUE(sets.extremes(experts, kMany, kMany).exhaustive);
+}
+
 /// Of 24 experts there are too many sets of up to 12: groups are alike then.
 TEST_F(ExpertSetsTest, RepresentativesOfTooMany) {
   DeviceOp device = plan(24, 3);

@@ -40,11 +40,15 @@ TEST(HandOver, EveryModelOnEveryTarget) {
     }
 }
 
-TEST(HandOver, ReleasedModelsOnEveryTarget) {
-  for (const ModelConfig &model : {grok1(), grok2()})
+/// Few orders besides those that are always played: each has a hundred times
+/// the hand-overs of a small model.
+TEST(HandOver, FullSizeConfigsOnEveryTarget) {
+  const std::vector<std::string> names = fullSizeConfigs();
+  EXPECT_GE(names.size(), 6u);
+  for (const std::string &name : names)
     for (const std::string &target : gpuTargets()) {
-      SCOPED_TRACE(target);
-      check(model, target, {.randomOrders = 1, .slotsApart = 1});
+      SCOPED_TRACE(name + " on " + target);
+      check(readFullSize(name), target, {.randomOrders = 1, .slotsApart = 1});
     }
 }
 
@@ -92,7 +96,9 @@ TEST(HandOver, TheSameSeedGivesTheSameOrders) {
 /// Whoever waits for more of the ring than it holds waits forever, so both
 /// sides must agree on how much that is.
 TEST(HandOver, NothingIsAwaitedThatTheRingCannotHold) {
-  for (const ModelConfig &model : {grok1(), grok2(), readModel("tiny-hash")}) {
+  for (const ModelConfig &model :
+       {readFullSize("grok-1"), readFullSize("grok-2"),
+        readModel("tiny-hash")}) {
     DecodeShape shape = decodeShape(model, tablesFor(model, "h200"));
     for (Quantization q :
          {Quantization::kNone, Quantization::kInt8, Quantization::kFp8})

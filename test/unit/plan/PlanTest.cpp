@@ -31,10 +31,11 @@ TEST(Plan, EveryModelPlansForEveryTarget) {
     }
 }
 
-TEST(Plan, ReleasedModelsPlanForEveryTarget) {
-  for (const ModelConfig &model : {grok1(), grok2()})
+TEST(Plan, FullSizeConfigsPlanForEveryTarget) {
+  for (const std::string &name : fullSizeConfigs())
     for (const std::string &target : shippedTargets()) {
-      SCOPED_TRACE(target);
+      SCOPED_TRACE(name + " on " + target);
+      const ModelConfig model = readFullSize(name);
       PlanOptions split;
       split.activations = "split";
       tablesFor(model, target);
@@ -78,7 +79,7 @@ TEST(Plan, UnreachableExpertsAreLeftOutUnlessKept) {
 /// Within a tile of what an expert writes, which all deal alike, and one of
 /// what it reads, which go to other slots for every expert.
 TEST(Plan, LayerBytesAreBalancedForEveryExpert) {
-  PlanTables tables = tablesFor(grok1(), "h200");
+  PlanTables tables = tablesFor(readFullSize("grok-1"), "h200");
   uint64_t largest = (32768 + 6144) / kTileK * kFragmentBytes;
   for (uint32_t expert = 0; expert < 8; ++expert) {
     uint64_t fewest = ~0ull, most = 0;

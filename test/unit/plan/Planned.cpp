@@ -1,5 +1,8 @@
 #include "test/unit/plan/Planned.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"
 
@@ -9,10 +12,27 @@
 
 namespace grok {
 
-ModelConfig readModel(const std::string &name) {
-  auto config = readConfig(std::string(GROK_MODELS) + "/" + name);
+static ModelConfig configAt(const std::string &path) {
+  auto config = readConfig(path);
   EXPECT_TRUE(config.ok()) << config.status();
   return config->model;
+}
+
+ModelConfig readModel(const std::string &name) {
+  return configAt(std::string(GROK_MODELS) + "/" + name);
+}
+
+std::vector<std::string> fullSizeConfigs() {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(GROK_CONFIGS))
+    if (entry.path().extension() == ".json")
+      names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+ModelConfig readFullSize(const std::string &name) {
+  return configAt(std::string(GROK_CONFIGS) + "/" + name + ".json");
 }
 
 static mlir::LogicalResult runPasses(Planned &planned, const Target &target,
@@ -64,37 +84,6 @@ PlanTables tablesFor(const ModelConfig &model, const std::string &target,
   EXPECT_TRUE(read.ok()) << target << ": " << read.status();
   EXPECT_TRUE(read.ok() && *read == *tables);
   return *tables;
-}
-
-ModelConfig grok1() {
-  ModelConfig m = readModel("grok1-deep");
-  m.vocabSize = 131072;
-  m.hiddenSize = 6144;
-  m.numLayers = 64;
-  m.numHeads = 48;
-  m.numKvHeads = 8;
-  m.headDim = 128;
-  m.numExperts = 8;
-  m.expertsPerToken = 2;
-  m.expertWidth = 32768;
-  m.maxPositions = 8192;
-  return m;
-}
-
-ModelConfig grok2() {
-  ModelConfig m = readModel("grok2-residual");
-  m.vocabSize = 131072;
-  m.hiddenSize = 8192;
-  m.numLayers = 64;
-  m.numHeads = 64;
-  m.numKvHeads = 8;
-  m.headDim = 128;
-  m.numExperts = 8;
-  m.expertsPerToken = 2;
-  m.expertWidth = 16384;
-  m.denseWidth = 32768;
-  m.maxPositions = 131072;
-  return m;
 }
 
 } // namespace grok

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/bundle/PlanTables.h"
 
@@ -21,9 +22,9 @@ ModelConfig readModel(const std::string &name);
 PlanTables tablesFor(const ModelConfig &model, const std::string &target,
                      const PlanOptions &options = {});
 
-/// The sizes of the released models.
-ModelConfig grok1();
-ModelConfig grok2();
+/// The released models and the reference models at their real sizes.
+std::vector<std::string> fullSizeConfigs();
+ModelConfig readFullSize(const std::string &name);
 
 inline constexpr const char *kModels[] = {"tiny-hash",      "tiny-top2",
                                           "grok1-deep",     "grok1-mha-top1",

@@ -58,6 +58,25 @@ TEST_P(PositionReachTest, CountsTheIds) {
   }
 }
 
+/// Positions repeat what those before them reach: two thousand million take no
+/// longer than one period.
+TEST(PositionReach, AnyNumberOfPositions) {
+  const ModelConfig model =
+      modelOf(512, {4, 8, 2654435761, 123456789, 6, 4, 7, 7});
+  EXPECT_FALSE(PositionReach::tooMany(model, 0x7fffffff));
+  EXPECT_EQ(PositionReach(model).before(0x7fffffff), oneByOne(model, 0, 64));
+}
+
+/// Neither of these counts is too many by itself.
+TEST(PositionReach, TooManyPairs) {
+  const HashRouting everyBit = {3, 4, 2654435761, 99, 32, 20, 3, 0};
+  EXPECT_FALSE(PositionReach::tooMany(modelOf(1 << 17, everyBit), 1 << 13));
+  EXPECT_TRUE(PositionReach::tooMany(modelOf(1 << 18, everyBit), 1 << 13));
+  EXPECT_TRUE(PositionReach::tooMany(modelOf(1 << 17, everyBit), 1 << 14));
+  const HashRouting manyExperts = {1, 65535, 1, 1, 32, 0, 65534, 0};
+  EXPECT_TRUE(PositionReach::tooMany(modelOf(64, manyExperts), 1 << 13));
+}
+
 // groups, experts of a group, multipliers of id and position, hash bits, shift,
 // mask, mask of the position's offset
 INSTANTIATE_TEST_SUITE_P(

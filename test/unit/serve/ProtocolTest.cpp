@@ -49,9 +49,10 @@ TEST(ProtocolTest, SaysWhatIsWrong) {
       {R"({"ids":[1]} x)", "request:1:13: "},
       {"[1]", "request: found an array of 1, expected an object"},
       {R"({"ids":[1],"ids":[2]})", "key 'ids': found a second time"},
-      {"{}", "request: found neither 'ids' nor a text in 'prompt', expected "
-             "one of them"},
-      {R"({"prompt":""})", "found neither 'ids' nor a text"},
+      {"{}", "request: found neither 'ids' nor 'prompt', expected one of them"},
+      {R"({"prompt":""})",
+       "key 'prompt': found \"\", expected a text of one character or more"},
+      {R"({"ids":[1],"prompt":""})", "key 'prompt': found \"\""},
       {R"({"ids":[1],"prompt":"x"})", "found both 'ids' and 'prompt'"},
       {R"({"ids":[]})", "key 'ids': found an array of 0, expected an array of "
                         "one token id or more"},
@@ -63,7 +64,8 @@ TEST(ProtocolTest, SaysWhatIsWrong) {
       {R"({"ids":[1],"max_new_tokens":-1})",
        "key 'max_new_tokens': found -1, expected an integer, 0 or more"},
       {R"({"ids":[1],"deadline_ms":0})",
-       "key 'deadline_ms': found 0, expected a positive number"},
+       "key 'deadline_ms': found 0, expected a positive number, at most 1e+12"},
+      {R"({"ids":[1],"deadline_ms":1e13})", "key 'deadline_ms': found 1e+13"},
       {R"({"ids":[1],"temperature":-1})",
        "key 'temperature': found -1, expected 0 (greedy) or a positive number"},
       {R"({"ids":[1],"stream":1})",

@@ -60,15 +60,19 @@ absl::Status read(const json::Document &document, const nlohmann::json &id,
                 absl::StrCat("a string of at most ", kMostIdBytes,
                              " bytes or an integer"));
   readIds(reader, out.ids);
-  readOptional(reader, "prompt",
-               [&](const auto &key) { reader.string(key, out.prompt); });
+  readOptional(reader, "prompt", [&](const auto &key) {
+    reader.string(key, out.prompt);
+    if (reader.ok() && out.prompt.empty())
+      reader.fail(key, "\"\"", "a text of one character or more");
+  });
   readOptional(reader, "max_new_tokens",
                [&](const auto &key) { reader.u32(key, out.maxNew); });
   readOptional(reader, "deadline_ms", [&](const auto &key) {
     double value = 0;
     reader.number(key, value);
     if (reader.ok() && !(value > 0 && value <= kMostDeadlineMs))
-      reader.fail(key, absl::StrCat(value), "a positive number");
+      reader.fail(key, absl::StrCat(value),
+                  absl::StrCat("a positive number, at most ", kMostDeadlineMs));
     out.deadlineMs = value;
   });
   readOptional(reader, "stream",
@@ -90,7 +94,7 @@ absl::Status read(const json::Document &document, const nlohmann::json &id,
   if (out.ids.empty() == out.prompt.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(document.file, ": found ",
-                     out.ids.empty() ? "neither 'ids' nor a text in 'prompt'"
+                     out.ids.empty() ? "neither 'ids' nor 'prompt'"
                                      : "both 'ids' and 'prompt'",
                      ", expected one of them"));
   return absl::OkStatus();
