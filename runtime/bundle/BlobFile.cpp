@@ -16,6 +16,12 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t(512) << 10; // stays in a cache
 constexpr size_t kWaitingPieces = 8;              // for each of the two threads
+constexpr size_t kWaitingChunks = 64;             // they take no memory
+/// Bytes behind those that are written whose memory is still the system's
+/// cache's: enough that the disk is never waited for.
+constexpr uint64_t kBehindBytes = uint64_t(32) << 20;
+constexpr uint64_t kBehindStep = uint64_t(4) << 20;
+constexpr size_t kBehindChunks = kBehindBytes / kHashChunkBytes;
 constexpr uint64_t kMeasuredBytes = uint64_t(64) << 20;
 
 /// Calls `visit(chunk, count)` for each chunk that some of the bytes lie in,
@@ -34,7 +40,8 @@ void forEachChunk(uint64_t offset, uint64_t bytes, const Visit &visit) {
 
 BlobFile::BlobFile(std::string path, uint64_t bytes, Order order)
     : path_(std::move(path)), bytes_(bytes), order_(order),
-      missing_(chunkCount(bytes)), hasher_(kWaitingPieces),
+      missing_(chunkCount(bytes)),
+      hasher_(order == Order::kAny ? kWaitingChunks : kWaitingPieces),
       writer_(kWaitingPieces) {
   // All pieces there can be: what frees one must not need memory.
   free_.reserve(2 * (kWaitingPieces + 2));
@@ -106,8 +113,8 @@ void BlobFile::expect(uint64_t offset, uint64_t bytes) {
 }
 
 absl::StatusOr<double> BlobFile::measure() {
-  Piece zeros;
-  zeros.bytes.resize(std::min(bytes_, kMeasuredBytes));
+  uint64_t bytes = std::min(bytes_, kMeasuredBytes);
+  Piece zeros{{{0, bytes}}, std::vector<uint8_t>(bytes)};
   auto begin = std::chrono::steady_clock::now();
   if (absl::Status status = put(zeros); !status.ok())
     return status;
@@ -118,11 +125,9 @@ absl::StatusOr<double> BlobFile::measure() {
 }
 
 absl::Status BlobFile::write(uint64_t offset, std::span<const uint8_t> bytes) {
-  if (piece_->offset + piece_->bytes.size() != offset)
-    if (absl::Status status = flush(); !status.ok())
-      return status;
-  if (piece_->bytes.empty())
-    piece_->offset = offset;
+  if (piece_->runs.empty() || written_ != offset)
+    piece_->runs.push_back({offset, 0});
+  piece_->runs.back().bytes += bytes.size();
   piece_->bytes.insert(piece_->bytes.end(), bytes.begin(), bytes.end());
   written_ = offset + bytes.size();
   return piece_->bytes.size() < kPieceBytes ? absl::OkStatus() : flush();
@@ -141,10 +146,18 @@ absl::Status BlobFile::flush() {
     absl::Status status = put(*piece);
     if (!status.ok())
       return status;
-    if (order_ == Order::kAny)
-      return countDown(*piece);
-    beginWriting(piece->offset, piece->bytes.size());
-    return absl::OkStatus();
+    for (const Run &run : piece->runs) {
+      if (!status.ok())
+        break;
+      if (order_ == Order::kAny)
+        status = countDown(run);
+      else
+        beginWriting(run.offset, run.bytes);
+    }
+    if (order_ == Order::kAscending && status.ok())
+      status =
+          giveBackBehind(piece->runs.back().offset + piece->runs.back().bytes);
+    return status;
   });
 }
 
@@ -160,7 +173,7 @@ std::shared_ptr<BlobFile::Piece> BlobFile::newPiece() {
   }
   if (!piece)
     piece = std::make_unique<Piece>();
-  piece->offset = 0;
+  piece->runs.clear();
   piece->bytes.clear();
   return {piece.release(), [this](Piece *done) {
             std::lock_guard lock(freeMutex_);
@@ -229,19 +242,18 @@ absl::StatusOr<std::string> BlobFile::finishChunks() {
   return blobHash(chunks);
 }
 
-/// Has the chunks hashed that are whole by this piece.
-absl::Status BlobFile::countDown(const Piece &piece) {
+/// Has the chunks hashed that are whole by this run.
+absl::Status BlobFile::countDown(const Run &run) {
   absl::Status status;
-  forEachChunk(
-      piece.offset, piece.bytes.size(), [&](uint64_t chunk, uint64_t count) {
-        if (missing_[chunk] == 0 || !status.ok())
-          return; // kept, and written once more
-        missing_[chunk] -= std::min(count, missing_[chunk]);
-        if (missing_[chunk])
-          return;
-        beginWriting(chunk * kHashChunkBytes, kHashChunkBytes);
-        status = hasher_.give([this, chunk] { return hashWritten(chunk); });
-      });
+  forEachChunk(run.offset, run.bytes, [&](uint64_t chunk, uint64_t count) {
+    if (missing_[chunk] == 0 || !status.ok())
+      return; // kept, and written once more
+    missing_[chunk] -= std::min(count, missing_[chunk]);
+    if (missing_[chunk])
+      return;
+    beginWriting(chunk * kHashChunkBytes, kHashChunkBytes);
+    status = hasher_.give([this, chunk] { return hashWritten(chunk); });
+  });
   return status;
 }
 
@@ -250,22 +262,30 @@ absl::Status BlobFile::hashWritten(uint64_t chunk) {
   if (!hash.ok())
     return hash.status();
   known_[chunk] = *hash;
-  std::lock_guard lock(freshMutex_);
-  fresh_[chunk] = *std::move(hash);
-  return absl::OkStatus();
+  {
+    std::lock_guard lock(freshMutex_);
+    fresh_[chunk] = *std::move(hash);
+  }
+  hashed_.push_back(chunk);
+  if (hashed_.size() <= kBehindChunks)
+    return absl::OkStatus();
+  uint64_t offset = hashed_.front() * kHashChunkBytes;
+  hashed_.pop_front();
+  return giveBackCache(file_, path_, offset, kHashChunkBytes);
 }
 
 absl::Status BlobFile::put(const Piece &piece) const {
-  for (size_t done = 0; done < piece.bytes.size();) {
-    ssize_t put =
-        ::pwrite(file_, piece.bytes.data() + done, piece.bytes.size() - done,
-                 off_t(piece.offset + done));
-    if (put < 0 && errno == EINTR)
-      continue;
-    if (put < 0)
-      return systemError(path_, "writing", errno);
-    done += size_t(put);
-  }
+  const uint8_t *from = piece.bytes.data();
+  for (const auto &[offset, bytes] : piece.runs)
+    for (uint64_t done = 0; done < bytes;) {
+      ssize_t put = ::pwrite(file_, from, bytes - done, off_t(offset + done));
+      if (put < 0 && errno == EINTR)
+        continue;
+      if (put < 0)
+        return systemError(path_, "writing", errno);
+      done += uint64_t(put);
+      from += put;
+    }
   return absl::OkStatus();
 }
 
@@ -275,19 +295,38 @@ void BlobFile::beginWriting(uint64_t offset, uint64_t bytes) const {
   ::sync_file_range(file_, off_t(offset), off_t(bytes), SYNC_FILE_RANGE_WRITE);
 }
 
+/// Gives the cache's memory back far enough behind `end`: new memory costs a
+/// virtual machine more than what is written to it.
+absl::Status BlobFile::giveBackBehind(uint64_t end) {
+  absl::Status status;
+  for (; status.ok() && givenBack_ + kBehindStep + kBehindBytes <= end;
+       givenBack_ += kBehindStep)
+    status = giveBackCache(file_, path_, givenBack_, kBehindStep);
+  return status;
+}
+
 absl::Status BlobFile::hash(const Piece &piece) {
-  // A part that begins in a chunk that was kept is written once more.
-  uint64_t known = hash_.bytes() - std::min(hash_.bytes(), piece.offset);
-  if (known && hash_.bytes() > kept_.size() * kHashChunkBytes)
-    return absl::InternalError(absl::StrCat(
-        path_, ": packed byte ", piece.offset, " after byte ", hash_.bytes()));
-  absl::Status status = hashZeros(piece.offset);
-  if (status.ok())
-    status = hash_.update(
-        std::span(piece.bytes)
-            .subspan(std::min<uint64_t>(known, piece.bytes.size())));
+  absl::Status status;
+  std::span<const uint8_t> rest = piece.bytes;
+  for (const Run &run : piece.runs) {
+    if (status.ok())
+      status = hashRun(run.offset, rest.first(run.bytes));
+    rest = rest.subspan(run.bytes);
+  }
   noteChunks();
   return status;
+}
+
+absl::Status BlobFile::hashRun(uint64_t offset,
+                               std::span<const uint8_t> bytes) {
+  // A part that begins in a chunk that was kept is written once more.
+  uint64_t known = hash_.bytes() - std::min(hash_.bytes(), offset);
+  if (known && hash_.bytes() > kept_.size() * kHashChunkBytes)
+    return absl::InternalError(absl::StrCat(path_, ": packed byte ", offset,
+                                            " after byte ", hash_.bytes()));
+  if (absl::Status status = hashZeros(offset); !status.ok())
+    return status;
+  return hash_.update(bytes.subspan(std::min<uint64_t>(known, bytes.size())));
 }
 
 /// What lies between the parts.

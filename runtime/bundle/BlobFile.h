@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -53,16 +54,23 @@ public:
   absl::StatusOr<std::string> finish();
 
 private:
+  struct Run {
+    uint64_t offset, bytes;
+  };
+  /// Bytes of several runs, one after the other: those of a matrix lie apart,
+  /// and are too small for a job each.
   struct Piece {
-    uint64_t offset = 0;
+    std::vector<Run> runs;
     std::vector<uint8_t> bytes;
   };
   absl::Status flush();
   std::shared_ptr<Piece> newPiece();
   absl::Status put(const Piece &piece) const;
   void beginWriting(uint64_t offset, uint64_t bytes) const;
-  absl::Status countDown(const Piece &piece);
+  absl::Status giveBackBehind(uint64_t end);
+  absl::Status countDown(const Run &run);
   absl::Status hash(const Piece &piece);
+  absl::Status hashRun(uint64_t offset, std::span<const uint8_t> bytes);
   absl::Status hashZeros(uint64_t until);
   absl::Status hashWritten(uint64_t chunk);
   absl::StatusOr<std::string> finishHash();
@@ -80,9 +88,11 @@ private:
   uint64_t written_ = 0;                     // end of what was given last
   ChunkHashes kept_;                         // by reopen()
   std::vector<uint64_t> missing_;            // bytes that a chunk still needs
-  BlobHash hash_;     // kAscending; of the hashing thread
-  size_t noted_ = 0;  // chunks of hash_ that fresh_ had
-  ChunkHashes known_; // kAny; of the hashing thread
+  uint64_t givenBack_ = 0;      // kAscending; of the writing thread
+  std::deque<uint64_t> hashed_; // kAny; chunks that are not given back yet
+  BlobHash hash_;               // kAscending; of the hashing thread
+  size_t noted_ = 0;            // chunks of hash_ that fresh_ had
+  ChunkHashes known_;           // kAny; of the hashing thread
   std::mutex freshMutex_;
   ChunkHashes fresh_;      // that no sync() has taken
   Worker hasher_, writer_; // the second gives to the first
