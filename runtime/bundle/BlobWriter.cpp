@@ -29,7 +29,7 @@ constexpr size_t kChunksInOrder = 8, kChunksOfMatrices = 24;
 constexpr uint64_t kLargeBlob = uint64_t(1) << 30;
 /// What packing alone does on one core, hash beside it: from rows, and from
 /// columns, which are turned first.
-constexpr double kPackRate = 1e9, kTurnRate = 4e8;
+constexpr double kPackRate = 1.5e9, kTurnRate = 7e8;
 
 std::string duration(double seconds) {
   if (seconds < 120)
