@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <fcntl.h>
-#include <iterator>
 #include <unistd.h>
 #include <utility>
 
@@ -14,9 +14,15 @@
 namespace grok {
 namespace {
 
-constexpr size_t kPieceBytes = size_t(512) << 10; // stays in a cache
-constexpr size_t kWaitingPieces = 8;              // for each of the two threads
-constexpr uint64_t kMeasuredBytes = uint64_t(64) << 20;
+constexpr uint64_t kPieceBytes = uint64_t(1) << 20; // stays in a cache
+constexpr size_t kPieces = 4;
+constexpr size_t kWaitingJobs = 64; // memory is what bounds them
+constexpr uint64_t kMeasuredChunks = 4;
+/// Chunks that were read for their hash and are still in the system's cache, so
+/// that the disk is not waited for.
+constexpr size_t kBehindChunks = 2;
+/// What offsets and sizes must be multiples of to go past the system's cache.
+constexpr uint64_t kDirectBytes = 4096;
 
 /// Calls `visit(chunk, count)` for each chunk that some of the bytes lie in,
 /// with their number.
@@ -32,21 +38,18 @@ void forEachChunk(uint64_t offset, uint64_t bytes, const Visit &visit) {
 
 } // namespace
 
-BlobFile::BlobFile(std::string path, uint64_t bytes, Order order)
-    : path_(std::move(path)), bytes_(bytes), order_(order),
-      missing_(chunkCount(bytes)), hasher_(kWaitingPieces),
-      writer_(kWaitingPieces) {
-  // All pieces there can be: what frees one must not need memory.
-  free_.reserve(2 * (kWaitingPieces + 2));
-  piece_ = newPiece();
-}
+BlobFile::BlobFile(std::string path, uint64_t bytes, size_t chunksInMemory)
+    : path_(std::move(path)), bytes_(bytes), missing_(chunkCount(bytes)),
+      whole_(chunkCount(bytes)), pool_(chunksInMemory), piecePool_(kPieces),
+      hasher_(kWaitingJobs), writer_(kWaitingJobs) {}
 
 BlobFile::~BlobFile() {
-  // The threads use the file until they are done; what they say is lost.
+  // The threads use the files until they are done; what they say is lost.
   writer_.drain().IgnoreError();
   hasher_.drain().IgnoreError();
-  if (file_ >= 0)
-    ::close(file_);
+  for (int file : {direct_, file_})
+    if (file >= 0)
+      ::close(file);
 }
 
 absl::Status BlobFile::create() {
@@ -57,6 +60,7 @@ absl::Status BlobFile::create() {
     return status;
   if (::ftruncate(file_, off_t(bytes_)) != 0)
     return systemError(path_, "making room", errno);
+  openDirect();
   return absl::OkStatus();
 }
 
@@ -72,30 +76,27 @@ absl::StatusOr<size_t> BlobFile::reopen(const ChunkHashes &chunks) {
       hashBlobChunks(file_, path_, bytes_, numbers);
   if (!found.ok())
     return found.status();
-  size_t changed = 0;
   for (size_t i = 0; i < numbers.size(); ++i)
-    if (chunks.at(numbers[i]) != (*found)[i])
-      ++changed;
-    else if (order_ == Order::kAny || kept_.size() == numbers[i])
+    if (chunks.at(numbers[i]) == (*found)[i]) {
       kept_[numbers[i]] = (*found)[i];
-  if (order_ == Order::kAny) {
-    known_ = kept_;
-    return changed;
-  }
-  std::vector<std::string> first;
-  for (const auto &[number, hash] : kept_)
-    first.push_back(hash);
-  noted_ = first.size();
-  hash_ = BlobHash(std::move(first));
-  return changed;
+      whole_[numbers[i]] = true;
+    }
+  known_ = kept_;
+  openDirect();
+  return numbers.size() - kept_.size();
+}
+
+/// Not every file system has such a way; all have the other.
+void BlobFile::openDirect() {
+  direct_ = ::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW);
 }
 
 bool BlobFile::holds(uint64_t offset, uint64_t bytes) const {
-  for (uint64_t chunk = offset / kHashChunkBytes;
-       chunk * kHashChunkBytes < offset + bytes; ++chunk)
-    if (!kept_.count(chunk))
-      return false;
-  return true;
+  bool all = true;
+  forEachChunk(offset, bytes, [&](uint64_t chunk, uint64_t) {
+    all = all && kept_.count(chunk);
+  });
+  return all;
 }
 
 void BlobFile::expect(uint64_t offset, uint64_t bytes) {
@@ -106,205 +107,241 @@ void BlobFile::expect(uint64_t offset, uint64_t bytes) {
 }
 
 absl::StatusOr<double> BlobFile::measure() {
-  Piece zeros;
-  zeros.bytes.resize(std::min(bytes_, kMeasuredBytes));
+  ChunkPool::Memory zeros = pool_.take(held_);
+  std::memset(zeros.get(), 0, chunkBytes(0));
   auto begin = std::chrono::steady_clock::now();
-  if (absl::Status status = put(zeros); !status.ok())
-    return status;
+  uint64_t bytes = 0;
+  for (uint64_t chunk = 0;
+       chunk < std::min(kMeasuredChunks, chunkCount(bytes_)); ++chunk) {
+    if (absl::Status status = putChunk(chunk, zeros.get()); !status.ok())
+      return status;
+    bytes += chunkBytes(chunk);
+  }
   if (::fdatasync(file_) != 0)
     return systemError(path_, "writing", errno);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  return double(zeros.bytes.size()) / std::max(took.count(), 1e-9);
+  return double(bytes) / std::max(took.count(), 1e-9);
 }
 
 absl::Status BlobFile::write(uint64_t offset, std::span<const uint8_t> bytes) {
-  if (piece_->offset + piece_->bytes.size() != offset)
-    if (absl::Status status = flush(); !status.ok())
-      return status;
-  if (piece_->bytes.empty())
-    piece_->offset = offset;
-  piece_->bytes.insert(piece_->bytes.end(), bytes.begin(), bytes.end());
-  written_ = offset + bytes.size();
-  return piece_->bytes.size() < kPieceBytes ? absl::OkStatus() : flush();
+  absl::Status status;
+  forEachChunk(offset, bytes.size(), [&](uint64_t chunk, uint64_t count) {
+    std::span<const uint8_t> part = bytes.first(count);
+    bytes = bytes.subspan(count);
+    if (status.ok() && !kept_.count(chunk))
+      status = write(chunk, offset % kHashChunkBytes, part);
+    offset += count;
+  });
+  return status;
 }
 
-absl::Status BlobFile::flush() {
-  if (piece_->bytes.empty())
-    return absl::OkStatus();
-  auto piece = std::exchange(piece_, newPiece());
-  if (order_ == Order::kAscending)
-    if (absl::Status status =
-            hasher_.give([this, piece] { return hash(*piece); });
-        !status.ok())
+absl::Status BlobFile::write(uint64_t chunk, uint64_t offset,
+                             std::span<const uint8_t> bytes) {
+  if (missing_[chunk] < bytes.size())
+    return absl::InternalError(absl::StrCat(path_, ": packed ", bytes.size(),
+                                            " bytes into chunk ", chunk,
+                                            ", which needs ", missing_[chunk]));
+  absl::StatusOr<uint8_t *> memory = begin(chunk);
+  absl::Status status = memory.status();
+  if (status.ok() && *memory)
+    std::memcpy(*memory + offset, bytes.data(), bytes.size());
+  else if (status.ok())
+    status = writeThrough(chunk * kHashChunkBytes + offset, bytes);
+  missing_[chunk] -= bytes.size();
+  return status.ok() && missing_[chunk] == 0 ? end(chunk) : status;
+}
+
+uint64_t BlobFile::chunkBytes(uint64_t chunk) const {
+  return std::min(kHashChunkBytes, bytes_ - chunk * kHashChunkBytes);
+}
+
+/// Where a chunk is filled; null if it is written through.
+absl::StatusOr<uint8_t *> BlobFile::begin(uint64_t chunk) {
+  auto [place, isNew] = begun_.try_emplace(chunk);
+  ChunkPool::Memory &memory = place->second;
+  if (!isNew)
+    return memory.get();
+  memory = pool_.take(held_);
+  held_ += memory != nullptr;
+  if (missing_[chunk] == chunkBytes(chunk))
+    return memory.get();
+  if (memory)
+    std::memset(memory.get(), 0, chunkBytes(chunk));
+  else if (absl::Status status = writeZeros(chunk); !status.ok())
+    return status;
+  return memory.get();
+}
+
+/// An earlier run may have left something between the parts.
+absl::Status BlobFile::writeZeros(uint64_t chunk) {
+  static constexpr uint8_t kZeros[65536] = {};
+  absl::Status status;
+  for (uint64_t at = 0; at < chunkBytes(chunk) && status.ok();
+       at += sizeof kZeros)
+    status = writeThrough(
+        chunk * kHashChunkBytes + at,
+        {kZeros, size_t(std::min(chunkBytes(chunk) - at, sizeof kZeros))});
+  return status;
+}
+
+/// Has a chunk written and hashed that is whole.
+absl::Status BlobFile::end(uint64_t chunk) {
+  whole_[chunk] = true;
+  ChunkPool::Memory memory = begun_.extract(chunk).mapped();
+  if (!memory) {
+    if (absl::Status status = flush(); !status.ok())
       return status;
-  return writer_.give([this, piece] {
-    absl::Status status = put(*piece);
-    if (!status.ok())
-      return status;
-    if (order_ == Order::kAny)
-      return countDown(*piece);
-    beginWriting(piece->offset, piece->bytes.size());
-    return absl::OkStatus();
+    return writer_.give([this, chunk] {
+      beginWriting(chunk);
+      return hasher_.give([this, chunk] { return hashWritten(chunk); });
+    });
+  }
+  --held_;
+  return writer_.give([this, chunk, memory = std::move(memory)] {
+    absl::Status status = putChunk(chunk, memory.get());
+    return status.ok() ? hasher_.give([this, chunk, memory] {
+      return hashMemory(chunk, memory.get());
+    })
+                       : status;
   });
 }
 
-/// Both threads may hold it; it is free again when the last one is done.
-std::shared_ptr<BlobFile::Piece> BlobFile::newPiece() {
-  std::unique_ptr<Piece> piece;
-  {
-    std::lock_guard lock(freeMutex_);
-    if (!free_.empty()) {
-      piece = std::move(free_.back());
-      free_.pop_back();
-    }
+absl::Status BlobFile::writeThrough(uint64_t offset,
+                                    std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    if (!piece_.memory)
+      piece_.memory = piecePool_.take(0);
+    std::span<const uint8_t> part = bytes.first(
+        std::min<uint64_t>(bytes.size(), kPieceBytes - piece_.bytes));
+    std::memcpy(piece_.memory.get() + piece_.bytes, part.data(), part.size());
+    piece_.runs.push_back({offset, part.size()});
+    piece_.bytes += part.size();
+    offset += part.size();
+    bytes = bytes.subspan(part.size());
+    if (piece_.bytes == kPieceBytes)
+      if (absl::Status status = flush(); !status.ok())
+        return status;
   }
-  if (!piece)
-    piece = std::make_unique<Piece>();
-  piece->offset = 0;
-  piece->bytes.clear();
-  return {piece.release(), [this](Piece *done) {
-            std::lock_guard lock(freeMutex_);
-            free_.emplace_back(done);
-          }};
+  return absl::OkStatus();
+}
+
+absl::Status BlobFile::flush() {
+  if (!piece_.bytes)
+    return absl::OkStatus();
+  return writer_.give(
+      [this, piece = std::exchange(piece_, {})] { return putPiece(piece); });
 }
 
 absl::Status BlobFile::sync(Synced then) {
   if (absl::Status status = flush(); !status.ok())
     return status;
-  // Bytes that come in order may be hashed before they are written.
-  uint64_t end = order_ == Order::kAscending ? written_ / kHashChunkBytes
-                                             : chunkCount(bytes_);
-  return writer_.give([this, then = std::move(then), end]() -> absl::Status {
-    ChunkHashes chunks = takeChunks(end);
+  return writer_.give([this, then = std::move(then)]() -> absl::Status {
+    ChunkHashes chunks;
+    {
+      std::lock_guard lock(knownMutex_);
+      chunks = std::exchange(fresh_, {});
+    }
     if (::fdatasync(file_) != 0)
       return systemError(path_, "writing", errno);
     return then(chunks);
   });
 }
 
-/// The hashes that no one has taken of chunks before chunk `end`.
-ChunkHashes BlobFile::takeChunks(uint64_t end) {
-  std::lock_guard lock(freshMutex_);
-  ChunkHashes rest;
-  while (!fresh_.empty() && fresh_.rbegin()->first >= end)
-    rest.insert(fresh_.extract(std::prev(fresh_.end())));
-  return std::exchange(fresh_, std::move(rest));
-}
-
 absl::StatusOr<std::string> BlobFile::finish() {
-  absl::Status status = flush();
-  if (status.ok() && order_ == Order::kAny)
-    status = writer_.drain(); // what is hashed has been written
+  absl::Status status;
+  for (uint64_t chunk = 0; chunk < chunkCount(bytes_) && status.ok(); ++chunk)
+    if (!whole_[chunk])
+      status = pad(chunk);
   if (status.ok())
     status = writer_.give([this] { return syncFile(file_, path_); });
+  if (status.ok())
+    status = writer_.drain();
+  if (status.ok())
+    status = hasher_.drain();
   if (!status.ok())
     return status;
-  absl::StatusOr<std::string> hash =
-      order_ == Order::kAny ? finishChunks() : finishHash();
-  status = writer_.drain();
-  if (::close(std::exchange(file_, -1)) != 0 && status.ok())
-    status = systemError(path_, "writing", errno);
-  return status.ok() ? hash : status;
+  if (::close(std::exchange(file_, -1)) != 0)
+    return systemError(path_, "writing", errno);
+  std::vector<std::string> hashes;
+  for (const auto &[chunk, hash] : known_)
+    hashes.push_back(hash);
+  return blobHash(hashes);
 }
 
-absl::StatusOr<std::string> BlobFile::finishHash() {
-  if (absl::Status status = hasher_.drain(); !status.ok())
-    return status;
-  if (absl::Status status = hashZeros(bytes_); !status.ok())
-    return status;
-  return hash_.finish();
+/// Nothing is ever written to some chunks.
+absl::Status BlobFile::pad(uint64_t chunk) {
+  if (missing_[chunk])
+    return absl::InternalError(absl::StrCat(
+        path_, ": chunk ", chunk, " still needs ", missing_[chunk], " bytes"));
+  absl::StatusOr<uint8_t *> memory = begin(chunk);
+  return memory.ok() ? end(chunk) : memory.status();
 }
 
-/// Nothing is ever written to some chunks: they are padding.
-absl::StatusOr<std::string> BlobFile::finishChunks() {
-  if (absl::Status status = hasher_.drain(); !status.ok())
-    return status;
-  std::vector<std::string> chunks;
-  for (uint64_t chunk = 0; chunk < chunkCount(bytes_); ++chunk) {
-    if (!known_.count(chunk))
-      if (absl::Status status = hashWritten(chunk); !status.ok())
-        return status;
-    chunks.push_back(known_.at(chunk));
+/// So that the disk is not waited for when the chunk has been hashed.
+void BlobFile::beginWriting(uint64_t chunk) const {
+  ::sync_file_range(file_, off_t(chunk * kHashChunkBytes),
+                    off_t(chunkBytes(chunk)), SYNC_FILE_RANGE_WRITE);
+}
+
+absl::Status BlobFile::putChunk(uint64_t chunk, const uint8_t *memory) const {
+  const uint64_t begin = chunk * kHashChunkBytes, bytes = chunkBytes(chunk);
+  bool direct = direct_ >= 0 && bytes % kDirectBytes == 0;
+  for (uint64_t done = 0; done < bytes;) {
+    ssize_t put = ::pwrite(direct ? direct_ : file_, memory + done,
+                           bytes - done, off_t(begin + done));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0 && errno == EINVAL && direct) {
+      direct = false; // this disk wants more of an alignment
+      continue;
+    }
+    if (put < 0)
+      return systemError(path_, "writing", errno);
+    done += uint64_t(put);
+    direct = direct && done % kDirectBytes == 0;
   }
-  return blobHash(chunks);
+  return direct ? absl::OkStatus() : giveBackCache(file_, path_, begin, bytes);
 }
 
-/// Has the chunks hashed that are whole by this piece.
-absl::Status BlobFile::countDown(const Piece &piece) {
-  absl::Status status;
-  forEachChunk(
-      piece.offset, piece.bytes.size(), [&](uint64_t chunk, uint64_t count) {
-        if (missing_[chunk] == 0 || !status.ok())
-          return; // kept, and written once more
-        missing_[chunk] -= std::min(count, missing_[chunk]);
-        if (missing_[chunk])
-          return;
-        beginWriting(chunk * kHashChunkBytes, kHashChunkBytes);
-        status = hasher_.give([this, chunk] { return hashWritten(chunk); });
-      });
-  return status;
+absl::Status BlobFile::putPiece(const Piece &piece) const {
+  const uint8_t *from = piece.memory.get();
+  for (const auto &[offset, bytes] : piece.runs)
+    for (uint64_t done = 0; done < bytes;) {
+      ssize_t put = ::pwrite(file_, from, bytes - done, off_t(offset + done));
+      if (put < 0 && errno == EINTR)
+        continue;
+      if (put < 0)
+        return systemError(path_, "writing", errno);
+      done += uint64_t(put);
+      from += put;
+    }
+  return absl::OkStatus();
+}
+
+absl::Status BlobFile::hashMemory(uint64_t chunk, const uint8_t *memory) {
+  Sha256 hash;
+  hash.update({memory, chunkBytes(chunk)});
+  return note(chunk, hash.finish());
 }
 
 absl::Status BlobFile::hashWritten(uint64_t chunk) {
-  absl::StatusOr<std::string> hash = hashBlobChunk(file_, path_, bytes_, chunk);
+  absl::Status status = note(chunk, hashBlobChunk(file_, path_, bytes_, chunk));
+  hashed_.push_back(chunk);
+  if (!status.ok() || hashed_.size() <= kBehindChunks)
+    return status;
+  chunk = hashed_.front();
+  hashed_.pop_front();
+  return giveBackCache(file_, path_, chunk * kHashChunkBytes,
+                       chunkBytes(chunk));
+}
+
+absl::Status BlobFile::note(uint64_t chunk,
+                            const absl::StatusOr<std::string> &hash) {
   if (!hash.ok())
     return hash.status();
-  known_[chunk] = *hash;
-  std::lock_guard lock(freshMutex_);
-  fresh_[chunk] = *std::move(hash);
+  std::lock_guard lock(knownMutex_);
+  known_[chunk] = fresh_[chunk] = *hash;
   return absl::OkStatus();
-}
-
-absl::Status BlobFile::put(const Piece &piece) const {
-  for (size_t done = 0; done < piece.bytes.size();) {
-    ssize_t put =
-        ::pwrite(file_, piece.bytes.data() + done, piece.bytes.size() - done,
-                 off_t(piece.offset + done));
-    if (put < 0 && errno == EINTR)
-      continue;
-    if (put < 0)
-      return systemError(path_, "writing", errno);
-    done += size_t(put);
-  }
-  return absl::OkStatus();
-}
-
-/// Has the disk begin with bytes to which nothing will be added, so that sync()
-/// finds little left to wait for.
-void BlobFile::beginWriting(uint64_t offset, uint64_t bytes) const {
-  ::sync_file_range(file_, off_t(offset), off_t(bytes), SYNC_FILE_RANGE_WRITE);
-}
-
-absl::Status BlobFile::hash(const Piece &piece) {
-  // A part that begins in a chunk that was kept is written once more.
-  uint64_t known = hash_.bytes() - std::min(hash_.bytes(), piece.offset);
-  if (known && hash_.bytes() > kept_.size() * kHashChunkBytes)
-    return absl::InternalError(absl::StrCat(
-        path_, ": packed byte ", piece.offset, " after byte ", hash_.bytes()));
-  absl::Status status = hashZeros(piece.offset);
-  if (status.ok())
-    status = hash_.update(
-        std::span(piece.bytes)
-            .subspan(std::min<uint64_t>(known, piece.bytes.size())));
-  noteChunks();
-  return status;
-}
-
-/// What lies between the parts.
-absl::Status BlobFile::hashZeros(uint64_t until) {
-  static constexpr uint8_t kZeros[65536] = {};
-  absl::Status status;
-  while (hash_.bytes() < until && status.ok())
-    status = hash_.update({kZeros, size_t(std::min<uint64_t>(
-                                       until - hash_.bytes(), sizeof kZeros))});
-  return status;
-}
-
-/// Puts the hashes that hash_ has more by now where sync() finds them.
-void BlobFile::noteChunks() {
-  std::lock_guard lock(freshMutex_);
-  for (const auto &chunks = hash_.chunks(); noted_ < chunks.size(); ++noted_)
-    fresh_[noted_] = chunks[noted_];
 }
 
 } // namespace grok

@@ -21,40 +21,6 @@ constexpr uint64_t kMostThreads = 8;           // what memory gives
 
 } // namespace
 
-BlobHash::BlobHash(std::vector<std::string> chunks)
-    : chunks_(std::move(chunks)), bytes_(chunks_.size() * kHashChunkBytes) {}
-
-absl::Status BlobHash::update(std::span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    if (!chunk_)
-      chunk_ = std::make_unique<Sha256>();
-    std::span<const uint8_t> part = bytes.first(std::min<uint64_t>(
-        bytes.size(), kHashChunkBytes - bytes_ % kHashChunkBytes));
-    chunk_->update(part);
-    bytes_ += part.size();
-    bytes = bytes.subspan(part.size());
-    if (bytes_ % kHashChunkBytes == 0)
-      if (absl::Status status = endChunk(); !status.ok())
-        return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BlobHash::endChunk() {
-  absl::StatusOr<std::string> hash = chunk_->finish();
-  chunk_.reset();
-  if (hash.ok())
-    chunks_.push_back(*std::move(hash));
-  return hash.status();
-}
-
-absl::StatusOr<std::string> BlobHash::finish() {
-  if (chunk_)
-    if (absl::Status status = endChunk(); !status.ok())
-      return status;
-  return blobHash(chunks_);
-}
-
 absl::StatusOr<std::string> blobHash(std::span<const std::string> chunks) {
   return sha256(absl::StrJoin(chunks, ""));
 }

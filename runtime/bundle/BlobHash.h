@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,27 +20,6 @@ inline constexpr uint64_t kHashChunkBytes = uint64_t(16) << 20;
 
 /// By the chunk's number.
 using ChunkHashes = std::map<uint64_t, std::string>;
-
-/// Of bytes that come in order.
-class BlobHash {
-public:
-  BlobHash() = default;
-  /// Goes on behind chunks whose hashes are known.
-  explicit BlobHash(std::vector<std::string> chunks);
-
-  absl::Status update(std::span<const uint8_t> bytes);
-  uint64_t bytes() const { return bytes_; }
-  /// Of the whole chunks so far.
-  const std::vector<std::string> &chunks() const { return chunks_; }
-  absl::StatusOr<std::string> finish();
-
-private:
-  absl::Status endChunk();
-
-  std::vector<std::string> chunks_;
-  std::unique_ptr<Sha256> chunk_; // the one that is not whole
-  uint64_t bytes_ = 0;
-};
 
 /// Of chunks' hashes.
 absl::StatusOr<std::string> blobHash(std::span<const std::string> chunks);

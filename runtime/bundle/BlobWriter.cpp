@@ -21,11 +21,15 @@ namespace {
 uint64_t noteBytes(uint64_t blobBytes) {
   return std::clamp(blobBytes / 16, uint64_t(8) << 20, uint64_t(256) << 20);
 }
+/// Chunks in memory: where the blob is packed from front to back, those that
+/// wait for disk and hash; else a layer of a small model, whose matrices each
+/// have a part of all its chunks.
+constexpr size_t kChunksInOrder = 8, kChunksOfMatrices = 24;
 /// Blobs from which on it is worth while to say how long it takes.
 constexpr uint64_t kLargeBlob = uint64_t(1) << 30;
 /// What packing alone does on one core, hash beside it: from rows, and from
 /// columns, which are turned first.
-constexpr double kPackRate = 1e9, kTurnRate = 4e8;
+constexpr double kPackRate = 1.5e9, kTurnRate = 7e8;
 
 std::string duration(double seconds) {
   if (seconds < 120)
@@ -91,7 +95,7 @@ absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
   const bool whole = weights_.wantsWholeMatrices(), again = !packed.empty();
   PackJournal journal; // outlives the file's threads, which write to it
   BlobFile file(absl::StrCat(directory_, "/", kBlobFile), plan_.blobBytes,
-                whole ? BlobFile::Order::kAny : BlobFile::Order::kAscending);
+                whole ? kChunksOfMatrices : kChunksInOrder);
   absl::Status status = again ? goOn(file, journal, packed, hooks)
                               : begin(file, journal, key, hooks);
   if (!status.ok())

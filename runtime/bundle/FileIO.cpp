@@ -271,6 +271,19 @@ absl::Status syncFile(int file, const std::string &path) {
   return systemError(path, "writing", errno);
 }
 
+absl::Status giveBackCache(int file, const std::string &path, uint64_t offset,
+                           uint64_t bytes) {
+  constexpr unsigned kWritten = SYNC_FILE_RANGE_WAIT_BEFORE |
+                                SYNC_FILE_RANGE_WRITE |
+                                SYNC_FILE_RANGE_WAIT_AFTER;
+  // An error of the disk is reported once: no later fsync says it again.
+  if (::sync_file_range(file, off_t(offset), off_t(bytes), kWritten) != 0 &&
+      errno != ENOSYS)
+    return systemError(path, "writing", errno);
+  ::posix_fadvise(file, off_t(offset), off_t(bytes), POSIX_FADV_DONTNEED);
+  return absl::OkStatus();
+}
+
 absl::Status FileWriter::reserve(uint64_t bytes) {
   return reserveSpace(file_, path_, bytes);
 }

@@ -65,6 +65,10 @@ void releasePages(std::span<const uint8_t> bytes);
 /// Reserves space for a file's `bytes` where the file system can do that.
 /// ResourceExhausted with the numbers if there is less.
 absl::Status reserveSpace(int file, const std::string &path, uint64_t bytes);
+/// Waits until bytes of a file are on the disk, then gives back the memory of
+/// the system's cache that holds them.
+absl::Status giveBackCache(int file, const std::string &path, uint64_t offset,
+                           uint64_t bytes);
 /// Everything is on the disk when it returns. A device or a pipe knows no such
 /// thing.
 absl::Status syncFile(int file, const std::string &path);

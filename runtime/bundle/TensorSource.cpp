@@ -104,10 +104,11 @@ absl::Status TensorSource::readCodes(const TensorId &id, uint32_t row,
   if (absl::Status status = readRow(id, row, values_); !status.ok())
     return status;
   if (std::optional<size_t> column = quantizeRow(q, values_, codes, scales))
-    return absl::InvalidArgumentError(absl::StrCat(
-        "tensor '", tensorName(id), "' [", row, ", ", *column, "]: found ",
-        values_[*column], ", expected a finite value, as ",
-        std::string(wordFor(q)), " has no other"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", tensorName(id), "' [", row, ", ", *column,
+                     "]: found ", values_[*column],
+                     ", expected a finite value, as ", std::string(wordFor(q)),
+                     " has no other; download or export the weights again"));
   dequantizeRow(q, codes, scales, stored_);
   error.add(values_, stored_);
   return absl::OkStatus();
@@ -120,7 +121,8 @@ absl::Status roundRow(const TensorId &id, uint32_t row, DType dtype,
         "tensor '", tensorName(id), "' [", row, ", ", *column, "]: found ",
         in[*column], ", expected a value that ", std::string(wordFor(dtype)),
         " can hold",
-        dtype == DType::kF16 ? "; compile with --dtype bf16" : ""));
+        dtype == DType::kF16 ? "; compile with --dtype bf16"
+                             : "; download or export the weights again"));
   return absl::OkStatus();
 }
 

@@ -26,8 +26,7 @@ class CheckpointSource : public TensorSource {
 public:
   CheckpointSource(FileSet &&set, TensorMap &&tensors, const ModelConfig &model)
       : identity_(identityOf(set.files)), reader_(std::move(set.files)),
-        directory_(std::move(set.directory)), tensors_(std::move(tensors)),
-        model_(model) {
+        tensors_(std::move(tensors)), model_(model) {
     for (const auto &[id, tensor] : tensors_)
       turned_ |= id.kind != TensorKind::kRouter && !tensor.strides.empty() &&
                  tensor.strides.back() != 1;
@@ -61,8 +60,9 @@ public:
       wide_.resize(out.size());
       absl::Status status =
           finiteScales(id, **tensor, row, reader_.read(**tensor, row, wide_));
-      return status.ok() ? placed(roundRow(id, row, dtype, wide_, out))
-                         : status;
+      return status.ok()
+                 ? placed(**tensor, roundRow(id, row, dtype, wide_, out))
+                 : status;
     }
     reader_.readStored(**tensor, row, out);
     return absl::OkStatus();
@@ -77,7 +77,8 @@ public:
     if (q == Quantization::kInt8 && RowReader::hasCodes(**tensor))
       return finiteScales(id, **tensor, row,
                           reader_.readCodes(**tensor, row, codes, scales));
-    return placed(TensorSource::readCodes(id, row, q, codes, scales, error));
+    return placed(**tensor,
+                  TensorSource::readCodes(id, row, q, codes, scales, error));
   }
 
 private:
@@ -93,12 +94,14 @@ private:
         "one; the file is damaged: download or export it again"));
   }
 
-  /// An error with the checkpoint before it, unless a file of it is there.
-  absl::Status placed(const absl::Status &status) const {
-    return status.ok() || absl::StartsWith(status.message(), directory_)
+  /// An error with the tensor's file before it, unless that is there.
+  absl::Status placed(const StoredTensor &tensor,
+                      const absl::Status &status) const {
+    const std::string &path = reader_.path(tensor);
+    return status.ok() || absl::StartsWith(status.message(), path)
                ? status
                : absl::Status(status.code(),
-                              absl::StrCat(directory_, ": ", status.message()));
+                              absl::StrCat(path, ": ", status.message()));
   }
 
   absl::StatusOr<const StoredTensor *> find(const TensorId &id, uint32_t row,
@@ -120,7 +123,6 @@ private:
   RowReader reader_;
   std::vector<float> wide_;
   bool turned_ = false; // some matrices lie column by column
-  std::string directory_;
   TensorMap tensors_;
   ModelConfig model_;
 };

@@ -312,7 +312,8 @@ absl::Status openJax(FileSet &set, const std::vector<std::string> &names) {
     return absl::InvalidArgumentError(absl::StrCat(
         set.directory, ": found ", *count, " files of ckpt-0, expected ",
         kFirst.size(), " and ", kOfLayer.size(),
-        " for each layer (770 in Grok-1); download the missing ones"));
+        " for each layer (770 in Grok-1); download the missing ones, or remove "
+        "those of another checkpoint"));
   std::vector<std::string> tensors = namesOf(uint32_t(layers));
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (absl::Status status = set.map(fileName(i)); !status.ok())

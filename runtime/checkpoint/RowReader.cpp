@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "runtime/bundle/Half.h"
@@ -78,24 +80,79 @@ constexpr uint64_t kSquare = 64;
 constexpr uint64_t kTurners = 4; // threads, which also read ahead side by side
 constexpr uint64_t kStripeBytes = uint64_t(32) << 20; // of a file
 
+template <typename T> struct Block {
+  typedef T Row __attribute__((vector_size(16)));
+  static constexpr size_t kSize = sizeof(Row) / sizeof(T);
+  Row rows[kSize];
+};
+
+/// The halves of a and b that begin with element `kFirst`, in turns.
+template <typename Row, size_t... I>
+Row interleave(Row a, Row b, std::index_sequence<I...>, auto first) {
+  return __builtin_shufflevector(a, b,
+                                 int(first + I / 2 + I % 2 * sizeof...(I))...);
+}
+
+/// Each round moves a bit of the row's number to the column's.
+template <typename T> void transposeBlock(Block<T> &block) {
+  constexpr size_t kSize = Block<T>::kSize;
+  constexpr auto kLanes = std::make_index_sequence<kSize>();
+  Block<T> turned;
+  for (size_t round = 1; round < kSize; round *= 2, block = turned)
+    for (size_t i = 0; i < kSize / 2; ++i) {
+      auto a = block.rows[i], b = block.rows[i + kSize / 2];
+      turned.rows[2 * i] =
+          interleave(a, b, kLanes, std::integral_constant<size_t, 0>());
+      turned.rows[2 * i + 1] =
+          interleave(a, b, kLanes, std::integral_constant<size_t, kSize / 2>());
+    }
+}
+
+template <typename T> using Square = T[kSquare][kSquare];
+
+template <typename T>
+void transposeSquare(const Square<T> &from, Square<T> &to) {
+  constexpr size_t kSize = Block<T>::kSize;
+  Block<T> block;
+  for (size_t r = 0; r < kSquare; r += kSize)
+    for (size_t c = 0; c < kSquare; c += kSize) {
+      for (size_t i = 0; i < kSize; ++i)
+        std::memcpy(&block.rows[i], &from[r + i][c], sizeof block.rows[i]);
+      transposeBlock(block);
+      for (size_t i = 0; i < kSize; ++i)
+        std::memcpy(&to[c + i][r], &block.rows[i], sizeof block.rows[i]);
+    }
+}
+
+/// Copies `rows` runs of at most kWhole bytes. Whole ones are most, and the
+/// compiler knows their size.
+template <size_t kWhole>
+void copyRuns(const uint8_t *from, uint64_t fromStride, uint8_t *to,
+              uint64_t toStride, uint64_t rows, uint64_t bytes) {
+  for (uint64_t r = 0; r < rows; ++r, from += fromStride, to += toStride)
+    if (bytes == kWhole)
+      std::memcpy(to, from, kWhole);
+    else
+      std::memcpy(to, from, bytes);
+}
+
 /// Of a matrix of the file, `count` columns of at most kSquare rows: they
 /// become rows of `out`. In squares that are copied together first: rows that
 /// are a power of two apart drive each other out of the cache.
 template <typename T>
 void transpose(const uint8_t *in, uint64_t inStride, uint64_t rows,
                uint64_t count, uint8_t *out, uint64_t outStride) {
-  T from[kSquare][kSquare], to[kSquare][kSquare];
+  constexpr size_t kSide = kSquare * sizeof(T);
+  Square<T> from = {}, to;
+  auto *fromBytes = reinterpret_cast<uint8_t *>(from),
+       *toBytes = reinterpret_cast<uint8_t *>(to);
   for (uint64_t begin = 0; begin < count; begin += kSquare) {
     uint64_t width = std::min(count - begin, kSquare);
-    for (uint64_t r = 0; r < rows; ++r)
-      std::memcpy(from[r], in + (r * inStride + begin) * sizeof(T),
-                  width * sizeof(T));
-    for (uint64_t c = 0; c < width; ++c)
-      for (uint64_t r = 0; r < rows; ++r)
-        to[c][r] = from[r][c];
-    for (uint64_t c = 0; c < width; ++c)
-      std::memcpy(out + (begin + c) * outStride * sizeof(T), to[c],
-                  rows * sizeof(T));
+    copyRuns<kSide>(in + begin * sizeof(T), inStride * sizeof(T), fromBytes,
+                    kSide, rows, width * sizeof(T));
+    transposeSquare<T>(from, to);
+    copyRuns<kSide>(toBytes, kSide, out + begin * outStride * sizeof(T),
+                    outStride * sizeof(T), width, rows * sizeof(T));
   }
 }
 

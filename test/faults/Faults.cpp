@@ -124,6 +124,16 @@ ssize_t write(int file, const void *from, size_t bytes) {
   return fails(kWrite) ? -1 : real(file, from, part(kWrite, bytes));
 }
 
+ssize_t pread(int file, void *to, size_t bytes, off_t at) {
+  NEXT(pread);
+  return fails(kRead) ? -1 : real(file, to, part(kRead, bytes), at);
+}
+
+ssize_t pwrite(int file, const void *from, size_t bytes, off_t at) {
+  NEXT(pwrite);
+  return fails(kWrite) ? -1 : real(file, from, part(kWrite, bytes), at);
+}
+
 void *mmap(void *at, size_t bytes, int protection, int flags, int file,
            off_t offset) {
   NEXT(mmap);
@@ -134,6 +144,18 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file,
 int fsync(int file) {
   NEXT(fsync);
   return fails(kFsync) ? -1 : real(file);
+}
+
+int fdatasync(int file) {
+  NEXT(fdatasync);
+  return fails(kFsync) ? -1 : real(file);
+}
+
+/// What only begins to write says nothing of the disk.
+int sync_file_range(int file, off_t at, off_t bytes, unsigned flags) {
+  NEXT(sync_file_range);
+  const bool waits = flags & SYNC_FILE_RANGE_WAIT_AFTER;
+  return waits && fails(kFsync) ? -1 : real(file, at, bytes, flags);
 }
 
 int mkdir(const char *path, mode_t mode) {
@@ -171,6 +193,11 @@ int close(int file) {
 void *__libc_malloc(size_t);
 void *malloc(size_t bytes) {
   return fails(kMalloc) ? nullptr : __libc_malloc(bytes);
+}
+
+void *__libc_memalign(size_t, size_t);
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  return fails(kMalloc) ? nullptr : __libc_memalign(alignment, bytes);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,

@@ -1,9 +1,11 @@
 """Measures packing against copying the same files, in turns, and prints the ratio of their speeds.
 
-Both end when everything is on the disk; before each, the system's cache of the checkpoint is given back (unless --warm).
+Both end when everything is on the disk; before each, the system's cache of the checkpoint is given back, or filled (--warm).
+Other work on the machine disturbs the times, less so the seconds of CPU, which are printed beside them.
 """
 import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -21,10 +23,23 @@ def give_back_cache(folder):
         os.close(fd)
 
 
+def fill_cache(folder):
+    for path in files_of(folder):
+        with open(path, "rb", buffering=0) as file:
+            while file.read(1 << 20):
+                pass
+
+
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def timed(command):
-    begin = time.monotonic()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - begin
+    """Seconds, and those of CPU."""
+    begin, cpu = time.monotonic(), cpu_seconds()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return time.monotonic() - begin, cpu_seconds() - cpu
 
 
 def main():
@@ -34,7 +49,7 @@ def main():
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--dtype", default="bf16", help="int8 for ckpt-0, so that as much is written as read")
     parser.add_argument("--rounds", type=int, default=5, metavar="N")
-    parser.add_argument("--warm", action="store_true", help="leave the checkpoint in the system's cache")
+    parser.add_argument("--warm", action="store_true", help="with the checkpoint in the system's cache")
     parser.add_argument("--work", default="pack-speed", metavar="DIR", help="scratch, on the disk to measure; removed")
     options = parser.parse_args()
     empty, packed, copy = (os.path.join(options.work, name) for name in ("empty.grok", "packed.grok", "copy"))
@@ -53,10 +68,12 @@ def main():
                     shutil.rmtree(old, ignore_errors=True)
                 shutil.copytree(empty, packed)
                 os.sync()
-                if not options.warm:
-                    give_back_cache(options.checkpoint)
-                times[what].append(timed(commands[what]))
-                print(f"{what}: {times[what][-1]:.2f} s, {total / times[what][-1] / 1e6:.0f} MB/s", flush=True)
+                (fill_cache if options.warm else give_back_cache)(options.checkpoint)
+                seconds, cpu = timed(commands[what])
+                times[what].append(seconds)
+                print(f"{what}: {seconds:.2f} s, {total / seconds / 1e6:.0f} MB/s, {cpu:.2f} s of CPU", flush=True)
+        for what, seconds in times.items():
+            print(f"{what}: median {statistics.median(seconds):.2f} s of {min(seconds):.2f} to {max(seconds):.2f} s")
         ratio = statistics.median(times["copy"]) / statistics.median(times["pack"])
         print(f"packing at {ratio:.2f} of the speed of copying (medians of {options.rounds})")
     finally:

@@ -19,7 +19,7 @@ def file(place, index):
 
 
 def changed(index, data=None, name=None):
-    """The good directory with one file gone, renamed or of other bytes."""
+    """The good directory with one file gone, renamed, added or of other bytes."""
     def fill(place):
         ckpt0.write(MODEL, OPTIONS)
         made = os.path.join(OPTIONS.output, "ckpt-0")
@@ -31,8 +31,10 @@ def changed(index, data=None, name=None):
         elif data is None:
             os.remove(file(place, index))
         else:
-            with open(file(place, index), "rb") as old:
-                new = data(old.read()) if callable(data) else data
+            new = data
+            if callable(data):
+                with open(file(place, index), "rb") as old:
+                    new = data(old.read())
             with open(file(place, index), "wb") as out:
                 out.write(new)
     return fill
@@ -73,6 +75,7 @@ FLOATS = array.array("f", [1.0] * 32).tobytes()
 CASES = {
     "missing": changed(5),
     "missing-last": changed(25),
+    "one-more": changed(26, b""),
     "shard": changed(5, name="tensor00005_001"),
     "import": changed(NORM, pickle.dumps(Command(), protocol=4)),
     "cut": changed(GATE, lambda old: old[:-5]),

@@ -606,7 +606,7 @@ TEST_F(BundleTest, CodesHaveNoInfinity) {
                   &weights)
           .message(),
       "tensor 'layers.1.key' [3, 5]: found inf, expected a finite value, "
-      "as int8 has no other");
+      "as int8 has no other; download or export the weights again");
 }
 
 } // namespace
