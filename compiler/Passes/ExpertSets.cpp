@@ -238,8 +238,8 @@ ExpertSets::Costs ExpertSets::meanCosts(const std::vector<uint32_t> &experts,
       canListAll(experts.size(), size, slots))
     walk.all(experts);
   else
-    walk.drawn(experts,
-               std::clamp<uint64_t>(kDrawnSums / (size * slots), 1, kDrawnSets));
+    walk.drawn(experts, std::clamp<uint64_t>(kDrawnSums / (size * slots), 1,
+                                             kDrawnSets));
   for (size_t i = 0; i != kTimes; ++i) {
     sum.gateUp[i] /= double(shown);
     sum.down[i] /= double(shown);

@@ -86,8 +86,7 @@ std::vector<double> distinctByShares(std::span<const double> shares,
 /// Row after row: of n distinct ones so far, a row adds j that are new.
 std::vector<double> distinctBySets(uint32_t kept, uint32_t dropped,
                                    uint32_t perRow, uint32_t rows) {
-  const auto most =
-      uint32_t(std::min<uint64_t>(kept, uint64_t(rows) * perRow));
+  const auto most = uint32_t(std::min<uint64_t>(kept, uint64_t(rows) * perRow));
   std::vector<double> probability(most + 1);
   probability[0] = 1;
   for (uint32_t r = 0; r != rows; ++r) {
@@ -95,8 +94,7 @@ std::vector<double> distinctBySets(uint32_t kept, uint32_t dropped,
     for (uint32_t n = 0; n <= most; ++n) {
       if (probability[n] <= kImpossible)
         continue;
-      const Distribution added =
-          hypergeometric(kept - n, n + dropped, perRow);
+      const Distribution added = hypergeometric(kept - n, n + dropped, perRow);
       for (size_t i = 0; i != added.probability.size(); ++i)
         next[n + added.first + i] += probability[n] * added.probability[i];
     }

@@ -42,7 +42,7 @@ private:
   const HashRouting hash_;
   const uint32_t numExperts_;
   const uint64_t period_; // of positions' classes
-  uint32_t mask_ = 0; // of the bits of the hash that decide
+  uint32_t mask_ = 0;     // of the bits of the hash that decide
   /// What ids add to the hash, and how many do.
   std::vector<std::pair<uint32_t, uint32_t>> residues_;
   std::map<Class, Reach> known_;

@@ -32,7 +32,8 @@ JSON_WORDS = ('{', '}', '[', ']', ':', ',', '"', "null", "true", "false", "0", "
 SOURCES = {
     "config": ("compiler/Config/Config.cpp", "compiler/Config/HashRouting.cpp"),
     "target": ("compiler/Target/Target.cpp",),
-    "manifest": ("runtime/bundle/Manifest.cpp", "runtime/bundle/Manifest.h", "compiler/Target/Target.cpp"),
+    "manifest": ("runtime/bundle/Manifest.cpp", "runtime/bundle/Manifest.h", "runtime/bundle/PredictionCheck.cpp",
+                 "compiler/Target/Target.cpp"),
     "model": ("runtime/bundle/Manifest.cpp", "runtime/bundle/ModelConfig.cpp"),
     "index": ("runtime/checkpoint/ShardedIndex.cpp",),
     "tokjson": ("runtime/tokenizer/BytePair.cpp",),
