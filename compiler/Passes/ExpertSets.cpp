@@ -1,7 +1,8 @@
 #include "compiler/Passes/ExpertSets.h"
 
 #include <algorithm>
-#include <map>
+#include <limits>
+#include <numeric>
 #include <random>
 
 #include "ir/Plan/PlanFacts.h"
@@ -79,7 +80,7 @@ struct ExpertSets::Walk {
   }
 
   void price() {
-    show(current, {sets.times_(bytes[0]), sets.times_(bytes[1])});
+    show(current, {sets.prices_.times(bytes[0]), sets.prices_.times(bytes[1])});
   }
 
   /// The set that adds all of experts[from ..] to `current`, without a step
@@ -107,25 +108,6 @@ struct ExpertSets::Walk {
     }
   }
 
-  /// Every way to add some from the groups from `group` on, at most `limit`
-  /// from each: groups that are ordered by size are alike, so that only the
-  /// numbers matter.
-  void byNumbers(const std::vector<ExpertSet> &groups, size_t group,
-                 size_t limit) {
-    const size_t left = size - current.size();
-    if (left == 0)
-      return price();
-    if (group == groups.size())
-      return;
-    size_t n = std::min({left, limit, groups[group].size()});
-    for (size_t i = 0; i != n; ++i) {
-      add(groups[group][i]);
-      byNumbers(groups, group + 1, i + 1);
-    }
-    for (size_t i = 0; i != n; ++i)
-      removeLast();
-  }
-
   /// `count` sets that a fixed seed draws, the same ones everywhere.
   void drawn(std::vector<uint32_t> experts, uint64_t count) {
     std::mt19937_64 engine(kSeed);
@@ -141,23 +123,31 @@ struct ExpertSets::Walk {
   }
 };
 
-/// The sets of those shown of which no other one `beats` the costs.
+/// The costs of those shown that no other ones beat.
 struct ExpertSets::Front {
   bool (*const beats)(const Costs &, const Costs &);
-  std::vector<std::pair<ExpertSet, Costs>> members;
+  std::vector<Extreme> members;
 
   void show(const ExpertSet &set, const Costs &costs) {
-    for (const auto &[other, its] : members)
-      if (beats(its, costs))
+    for (const Extreme &other : members)
+      if (beats(other.costs, costs))
         return;
-    std::erase_if(
-        members, [&](const auto &other) { return beats(costs, other.second); });
-    members.emplace_back(set, costs);
+    std::erase_if(members, [&](const Extreme &other) {
+      return beats(costs, other.costs);
+    });
+    members.push_back({uint32_t(set.size()), costs});
   }
 };
 
-ExpertSets::ExpertSets(DeviceOp device, PhaseTimes times)
-    : device_(device), times_(std::move(times)) {
+/// What the sets of one size have in common in a phase: bytes of a slot at
+/// least and at most, and of all together.
+struct ExpertSets::Spread {
+  uint64_t low = std::numeric_limits<uint64_t>::max(), high = 0;
+  uint64_t fewest = 0, most = 0;
+};
+
+ExpertSets::ExpertSets(DeviceOp device, Prices prices)
+    : prices_(std::move(prices)) {
   const uint32_t slots = device.find<TargetOp>().getSlots(),
                  total = device.find<ExpertsOp>().getTotal();
   for (size_t phase = 0; phase != kPhases; ++phase) {
@@ -177,47 +167,69 @@ ExpertSets::ExpertSets(DeviceOp device, PhaseTimes times)
   }
 }
 
-std::vector<ExpertSet>
-ExpertSets::groupsOf(const std::vector<uint32_t> &experts) const {
-  std::map<uint32_t, ExpertSet> byGroup;
-  ExpertsOp op = DeviceOp(device_).find<ExpertsOp>();
-  for (uint32_t e : experts)
-    byGroup[groupOf(op, e)].push_back(e);
-  std::vector<ExpertSet> groups;
-  for (auto &[group, members] : byGroup)
-    groups.push_back(members);
-  std::sort(groups.begin(), groups.end(),
-            [](const ExpertSet &a, const ExpertSet &b) {
-              return a.size() != b.size() ? a.size() > b.size() : a < b;
-            });
-  return groups;
+/// The sums of the `count` least and of the `count` largest values.
+static std::pair<uint64_t, uint64_t> outerSums(std::vector<uint64_t> &values,
+                                               uint32_t count) {
+  auto sum = [&] {
+    return std::accumulate(values.begin(), values.begin() + count, uint64_t(0));
+  };
+  if (count == values.size())
+    return {sum(), sum()};
+  std::nth_element(values.begin(), values.begin() + count, values.end());
+  const uint64_t least = sum();
+  std::nth_element(values.begin(), values.begin() + count, values.end(),
+                   std::greater<>());
+  return {least, sum()};
+}
+
+ExpertSets::Spread ExpertSets::spread(size_t phase,
+                                      const std::vector<uint32_t> &experts,
+                                      uint32_t size) const {
+  Spread all;
+  std::vector<uint64_t> ofExpert(experts.size()), totals(experts.size());
+  for (size_t s = 0; s != dense_[phase].size(); ++s) {
+    for (size_t i = 0; i != experts.size(); ++i)
+      totals[i] += ofExpert[i] = ofExpert_[phase][experts[i]][s];
+    const uint64_t dense = dense_[phase][s];
+    auto [least, most] = outerSums(ofExpert, size);
+    all.low = std::min(all.low, dense + least);
+    all.high = std::max(all.high, dense + most);
+    all.fewest += dense;
+  }
+  all.most = all.fewest;
+  auto [fewest, most] = outerSums(totals, size);
+  all.fewest += fewest;
+  all.most += most;
+  return all;
 }
 
 ExpertSets::Extremes ExpertSets::extremes(const std::vector<uint32_t> &experts,
                                           uint32_t fewest,
                                           uint32_t most) const {
   Extremes result;
-  auto search = [&](uint32_t size,
-                    bool (*beats)(const Costs &, const Costs &)) {
+  // Of all sets of a size, or else what bounds them.
+  auto search = [&](uint32_t size, bool (*beats)(const Costs &, const Costs &),
+                    auto bound) -> std::vector<Extreme> {
+    if (!canListAll(experts.size(), size, dense_[0].size())) {
+      result.exhaustive = false;
+      return {
+          {size,
+           {bound(spread(0, experts, size)), bound(spread(1, experts, size))}}};
+    }
     Front front{beats, {}};
     auto show = [&](const ExpertSet &set, const Costs &costs) {
       front.show(set, costs);
     };
-    Walk walk(*this, size, show);
-    if (canListAll(experts.size(), size, dense_[0].size())) {
-      walk.all(experts);
-    } else {
-      result.exhaustive = false;
-      walk.byNumbers(groupsOf(experts), 0, size);
-    }
-    std::vector<ExpertSet> found;
-    for (auto &[set, costs] : front.members)
-      found.push_back(std::move(set));
-    return found;
+    Walk(*this, size, show).all(experts);
+    return std::move(front.members);
   };
   // No slot reads less for a further expert.
-  result.cheapest = search(fewest, atMost);
-  result.dearest = search(most, atLeast);
+  result.cheapest = search(fewest, atMost, [&](const Spread &s) {
+    return prices_.atLeast(s.low, s.high, s.fewest);
+  });
+  result.dearest = search(most, atLeast, [&](const Spread &s) {
+    return prices_.atMost(s.low, s.high, s.most);
+  });
   return result;
 }
 

@@ -81,6 +81,37 @@ double LatencyModel::computeUs(const SlotBytes &bytes) const {
   return double(most) / computeRate_;
 }
 
+/// With the slots in descending order of their bytes, b1 >= b2 >= ..., streamUs
+/// is the sum of bn (g(n) - g(n - 1)) for g(n) = n / rate(n): linear in them.
+/// So it is least and most in corners of what is allowed, where the first p
+/// slots have `high`, the last ones `low`, and q between them all the same.
+LatencyModel::Bounds LatencyModel::streamBoundsUs(uint64_t low, uint64_t high,
+                                                  uint64_t total) const {
+  const size_t slots = rates_.size() - 1;
+  auto upTo = [&](size_t n) { return n ? double(n) / rates_[n] : 0; };
+  Bounds bounds{std::numeric_limits<double>::infinity(), 0};
+  for (size_t p = 0; p != slots; ++p)
+    for (size_t q = 1; p + q <= slots; ++q) {
+      const double rest = double(total) - double(p) * double(high) -
+                          double(slots - p - q) * double(low),
+                   between = rest / double(q);
+      if (between < double(low) || between > double(high))
+        continue;
+      const double us = upTo(p) * double(high) +
+                        (upTo(p + q) - upTo(p)) * between +
+                        (upTo(slots) - upTo(p + q)) * double(low);
+      bounds.least = std::min(bounds.least, us);
+      bounds.most = std::max(bounds.most, us);
+    }
+  return bounds;
+}
+
+LatencyModel::Bounds LatencyModel::computeBoundsUs(uint64_t high,
+                                                   uint64_t total) const {
+  return {double(total) / double(rates_.size() - 1) / computeRate_,
+          double(high) / computeRate_};
+}
+
 /// The cache is read in tasks of a row, a kv head and a block of positions,
 /// dealt to the slots in turn.
 double LatencyModel::kvUs(uint32_t batch, uint32_t context) {
@@ -94,16 +125,11 @@ double LatencyModel::kvUs(uint32_t batch, uint32_t context) {
   return streamUs(bytes);
 }
 
-Outcome LatencyModel::outcome(ArrayRef<uint32_t> experts) {
-  std::vector<bool> chosen(device_.find<ExpertsOp>().getTotal());
-  for (uint32_t e : experts)
-    chosen[e] = true;
+Outcome LatencyModel::withoutExperts() {
   std::map<PhaseKind, SlotBytes> phases;
   for (MatrixOp matrix : device_.getBody().front().getOps<MatrixOp>()) {
-    bool runs =
-        matrix.getKind() != StreamKind::Head &&
-        (!isExpertMatrix(matrix.getKind()) || chosen[*matrix.getExpert()]);
-    if (!runs)
+    if (matrix.getKind() == StreamKind::Head ||
+        isExpertMatrix(matrix.getKind()))
       continue;
     SlotBytes &bytes = phases[phaseOf(matrix.getKind())];
     bytes.resize(target_.smCount);
@@ -111,7 +137,6 @@ Outcome LatencyModel::outcome(ArrayRef<uint32_t> experts) {
       bytes[s] += matrix.extentBytes(s);
   }
   Outcome result;
-  result.experts = uint32_t(experts.size());
   for (uint32_t kind = 0; kind != uint32_t(PhaseKind::Head); ++kind) {
     PhaseTimes times{PhaseKind(kind)};
     times.waits =
@@ -198,9 +223,11 @@ Terms LatencyModel::step(const Outcome &outcome, uint32_t batch,
 
 bool LatencyModel::hasPrefill() { return bool(device_.find<PrefillOp>()); }
 
-Terms LatencyModel::prompts(uint32_t batch, uint32_t prompt, double experts) {
+Terms LatencyModel::prompts(uint32_t batch, uint32_t prompt, double experts,
+                            double partTiles) {
   Terms terms;
-  terms.prefill = prefillUs(device_, target_, batch, prompt, experts);
+  terms.prefill =
+      prefillUs(device_, target_, batch, prompt, experts, partTiles);
   terms.head = headUs_;
   terms.launch = target_.launchUs;
   return terms;

@@ -52,19 +52,28 @@ public:
   /// Of a device whose slots are assigned.
   explicit LatencyModel(DeviceOp device);
 
-  Outcome outcome(mlir::ArrayRef<uint32_t> experts);
+  /// Of the phases of experts, what a dense MLP beside them takes.
+  Outcome withoutExperts();
   /// A step at `context` positions in the cache.
   Terms step(const Outcome &outcome, uint32_t batch, uint32_t context,
              bool withHead);
   bool hasPrefill();
   /// Prompts through prefill, with the first new ids; their layers use
-  /// `experts`.
-  Terms prompts(uint32_t batch, uint32_t prompt, double experts);
+  /// `experts`, whose tokens fill `partTiles` of a tile besides whole ones.
+  Terms prompts(uint32_t batch, uint32_t prompt, double experts,
+                double partTiles);
   const Target &facts() const { return target_; }
 
   /// To stream what each slot reads in a phase, and to compute with it.
   double streamUs(SlotBytes bytes) const;
   double computeUs(const SlotBytes &bytes) const;
+  /// What streamUs and computeUs are between for any bytes of the slots, none
+  /// of which has less than `low` or more than `high`, `total` together.
+  struct Bounds {
+    double least, most;
+  };
+  Bounds streamBoundsUs(uint64_t low, uint64_t high, uint64_t total) const;
+  Bounds computeBoundsUs(uint64_t high, uint64_t total) const;
 
 private:
   double layerUs(const std::vector<PhaseTimes> &phases, double handOver,

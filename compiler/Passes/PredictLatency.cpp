@@ -38,7 +38,7 @@ struct Mean {
 struct Cases {
   Case best, worst;
   Mean expected;
-  bool exhaustive = true; // no set of experts was left out
+  bool exhaustive = true; // else best and worst are bounds
 };
 
 struct PredictLatency : grok::impl::PredictLatencyBase<PredictLatency> {
@@ -139,16 +139,20 @@ Cases PredictLatency::request(LatencyModel &model, StepRouting &routing,
   uint32_t position = 0;
   if (model.hasPrefill()) {
     auto [fewest, most] = promptExperts(getOperation(), batch * prompt);
-    sum.best = {model.prompts(batch, prompt, fewest), fewest};
-    sum.worst = {model.prompts(batch, prompt, most), most};
+    sum.best = {model.prompts(batch, prompt, fewest, 0), fewest};
+    sum.worst = {model.prompts(batch, prompt, most, 1), most};
+    sum.expected.experts = routing.expectedOfPrompts(batch, prompt);
     sum.expected.terms =
-        model.prompts(batch, prompt, routing.expectedOfPrompts(batch, prompt));
+        model.prompts(batch, prompt, sum.expected.experts, 0.5);
     position = prompt;
   }
   sum.best.terms.launch += model.facts().launchUs;
   sum.worst.terms.launch += model.facts().launchMaxUs;
   sum.expected.terms.launch += model.facts().launchUs;
+  // A request of one new id may have no step.
   const uint32_t steps = prompt + generated - 1 - position;
+  if (steps)
+    sum.expected.experts = 0;
   // Every position but the last goes in; those from the prompt's last on choose
   // a token.
   for (; position < prompt + generated - 1; ++position) {
@@ -160,12 +164,11 @@ Cases PredictLatency::request(LatencyModel &model, StepRouting &routing,
     sum.best.terms.add(one.best.terms);
     sum.worst.terms.add(one.worst.terms);
     sum.expected.terms.add(one.expected.terms);
-    sum.expected.experts += one.expected.experts;
+    sum.expected.experts += one.expected.experts / steps;
     sum.best.experts = std::min(sum.best.experts, one.best.experts);
     sum.worst.experts = std::max(sum.worst.experts, one.worst.experts);
     sum.exhaustive &= one.exhaustive;
   }
-  sum.expected.experts /= steps;
   return sum;
 }
 

@@ -18,9 +18,9 @@ constexpr double kNormBytes = 14;
 
 class PrefillModel {
 public:
-  PrefillModel(DeviceOp device, const Target &target)
+  PrefillModel(DeviceOp device, const Target &target, double partTiles)
       : target(target), sizes(sizesOf(device)),
-        tile(device.find<PrefillOp>().getTileTokens()),
+        tile(device.find<PrefillOp>().getTileTokens()), partTiles(partTiles),
         planes(device.find<BoundsOp>().getActivations() == OperandKind::Split
                    ? 2
                    : 1) {}
@@ -53,9 +53,9 @@ private:
            kTileStartUs * tilesOfSlot(shape.rows, tokens, matrices);
   }
   /// Tiles of a product that follow one another on a slot. A matrix's columns
-  /// fill whole tiles and, in the mean, half of one.
+  /// fill whole tiles and part of one.
   double tilesOfSlot(uint32_t rows, double tokens, double matrices) const {
-    const double ofRow = std::max(1.0, tokens / (matrices * tile) + 0.5);
+    const double ofRow = std::max(1.0, tokens / (matrices * tile) + partTiles);
     return std::max(1.0, ceilDiv(rows, kTileHeight) * matrices * ofRow /
                              target.smCount);
   }
@@ -75,7 +75,7 @@ private:
 
   const Target &target;
   const ModelConfig sizes;
-  const double tile, planes;
+  const double tile, partTiles, planes;
 };
 
 double PrefillModel::passUs(double tokens, double pairs, double experts) const {
@@ -100,8 +100,8 @@ double PrefillModel::passUs(double tokens, double pairs, double experts) const {
 } // namespace
 
 double plan::prefillUs(DeviceOp device, const Target &target, uint32_t batch,
-                       uint32_t prompt, double experts) {
-  const PrefillModel model(device, target);
+                       uint32_t prompt, double experts, double partTiles) {
+  const PrefillModel model(device, target, partTiles);
   const double all = double(batch) * prompt,
                pairs = double(batch) * prompt * (prompt + 1) / 2;
   const double most = device.find<PrefillOp>().getTokens();

@@ -16,11 +16,27 @@ static ir::ModelOp modelOf(DeviceOp device) {
       device->getParentOp(), device.getModelAttr());
 }
 
+static ExpertSets::Prices pricesOf(const LatencyModel &model) {
+  using Times = ExpertSets::Times;
+  return {.times =
+              [&model](const ExpertSets::SlotBytes &bytes) {
+                return Times{model.streamUs(bytes), model.computeUs(bytes)};
+              },
+          .atLeast =
+              [&model](uint64_t low, uint64_t high, uint64_t total) {
+                return Times{model.streamBoundsUs(low, high, total).least,
+                             model.computeBoundsUs(high, total).least};
+              },
+          .atMost =
+              [&model](uint64_t low, uint64_t high, uint64_t total) {
+                return Times{model.streamBoundsUs(low, high, total).most,
+                             model.computeBoundsUs(high, total).most};
+              }};
+}
+
 StepRouting::StepRouting(DeviceOp device, LatencyModel &model)
-    : device(device), model(model),
-      sets(device, [&model](const ExpertSets::SlotBytes &bytes) {
-        return ExpertSets::Times{model.streamUs(bytes), model.computeUs(bytes)};
-      }) {
+    : device(device), withoutExperts(model.withoutExperts()),
+      sets(device, pricesOf(model)) {
   ir::ModelOp op = modelOf(device);
   if (!op)
     return;
@@ -63,6 +79,19 @@ std::pair<uint32_t, uint32_t> plan::distinctExperts(DeviceOp device,
           std::min(usable, tokens * perToken)};
 }
 
+/// What the layers cost if the phases of experts cost this.
+Outcome StepRouting::outcome(uint32_t experts,
+                             const ExpertSets::Costs &costs) const {
+  Outcome all = withoutExperts;
+  all.experts = experts;
+  for (auto [kind, times] : {std::pair{PhaseKind::GateUp, costs.gateUp},
+                             std::pair{PhaseKind::Down, costs.down}}) {
+    all.phase(kind).stream = times[0];
+    all.phase(kind).compute = times[1];
+  }
+  return all;
+}
+
 /// Hash: a row chooses one of the reached experts, and all of them may choose
 /// the same one or each its own; rows of a pruned one need none. Learned: a row
 /// chooses `experts_per_token` different ones.
@@ -79,10 +108,10 @@ const StepBounds &StepRouting::of(const std::vector<uint32_t> &reached,
                       uint32_t(reached.size() - usable.size()), batch);
   ExpertSets::Extremes extremes = sets.extremes(usable, fewest, most);
   found->second.exhaustive = extremes.exhaustive;
-  for (const ExpertSet &set : extremes.cheapest)
-    found->second.cheapest.push_back(model.outcome(set));
-  for (const ExpertSet &set : extremes.dearest)
-    found->second.dearest.push_back(model.outcome(set));
+  for (const auto &[experts, costs] : extremes.cheapest)
+    found->second.cheapest.push_back(outcome(experts, costs));
+  for (const auto &[experts, costs] : extremes.dearest)
+    found->second.dearest.push_back(outcome(experts, costs));
   return found->second;
 }
 
@@ -121,15 +150,7 @@ Outcome StepRouting::meanOutcome(const std::vector<uint32_t> &usable,
   auto [found, isNew] = means.try_emplace({usable, size});
   if (!isNew)
     return found->second;
-  const ExpertSets::Costs costs = sets.meanCosts(usable, size);
-  Outcome &mean = found->second = model.outcome({});
-  mean.experts = size;
-  for (auto [kind, times] : {std::pair{PhaseKind::GateUp, costs.gateUp},
-                             std::pair{PhaseKind::Down, costs.down}}) {
-    mean.phase(kind).stream = times[0];
-    mean.phase(kind).compute = times[1];
-  }
-  return mean;
+  return found->second = outcome(size, sets.meanCosts(usable, size));
 }
 
 /// Sets of as many experts count as equally likely, as they are where every

@@ -16,7 +16,7 @@ namespace grok::plan {
 /// context.
 struct StepBounds {
   std::vector<Outcome> cheapest, dearest;
-  bool exhaustive = true; // no set of experts was left out
+  bool exhaustive = true; // else they are bounds
 };
 
 /// The mean outcome of each number of distinct experts, and how likely that
@@ -52,6 +52,7 @@ private:
   /// 0.
   using Shares = std::map<uint32_t, double>;
 
+  Outcome outcome(uint32_t experts, const ExpertSets::Costs &costs) const;
   const StepBounds &of(const std::vector<uint32_t> &reached, uint32_t batch);
   Shares sharesAt(uint32_t position);
   bool isKept(uint32_t expert);
@@ -59,7 +60,7 @@ private:
   Outcome meanOutcome(const std::vector<uint32_t> &usable, uint32_t size);
 
   DeviceOp device;
-  LatencyModel &model;
+  const Outcome withoutExperts; // of any step
   ExpertSets sets;
   std::optional<PositionReach> reach; // none: any reached expert anywhere
   std::map<std::pair<std::vector<uint32_t>, uint32_t>, StepBounds>

@@ -236,6 +236,9 @@ void printPrediction(std::ostream &out, const Json &p) {
     for (const char *name : {"best", "expected", "worst"})
       if (one.contains(name) && isOutcome(one[name]))
         out << absl::StrFormat("    %-8s %s\n", name, outcome(one[name]));
+    if (one.value("exhaustive", Json(true)) == Json(false))
+      out << "    best and worst are bounds: there are too many sets of "
+             "experts to look at each\n";
   }
 }
 

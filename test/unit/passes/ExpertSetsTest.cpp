@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <string>
 
 #include "mlir/IR/BuiltinOps.h"
@@ -62,6 +63,18 @@ ExpertSets::Times timesOf(const ExpertSets::SlotBytes &bytes) {
   return {squares, double(*std::max_element(bytes.begin(), bytes.end()))};
 }
 
+/// The same for prices that are sums of squares and the largest.
+ExpertSets::Times boundBelow(uint64_t, uint64_t, uint64_t total) {
+  const double even = double(total) / kSlots;
+  return {even * even * kSlots, even};
+}
+ExpertSets::Times boundAbove(uint64_t, uint64_t high, uint64_t total) {
+  return {double(high) * double(total), double(high)};
+}
+ExpertSets setsOf(DeviceOp device) {
+  return ExpertSets(device, {timesOf, boundBelow, boundAbove});
+}
+
 class ExpertSetsTest : public testing::Test {
 protected:
   DeviceOp plan(uint32_t experts = kExperts, uint32_t groups = 2) {
@@ -79,28 +92,26 @@ protected:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// The price of a set by the plan's extents.
-double priceOf(DeviceOp device, uint32_t members, double weight) {
+/// The costs of a set by the plan's extents.
+ExpertSets::Costs costsOf(DeviceOp device, uint64_t members) {
   ExpertSets::SlotBytes bytes[2] = {ExpertSets::SlotBytes(kSlots),
                                     ExpertSets::SlotBytes(kSlots)};
   for (MatrixOp matrix : device.getBody().front().getOps<MatrixOp>())
     if (matrix.getExpert() && (members >> *matrix.getExpert() & 1))
       for (uint32_t s = 0; s != kSlots; ++s)
         bytes[matrix.getKind() == StreamKind::Down][s] += matrix.extentBytes(s);
-  ExpertSets::Times up = timesOf(bytes[0]), down = timesOf(bytes[1]);
-  return up[0] + weight * up[1] + weight * weight * down[0] + down[1];
+  return {timesOf(bytes[0]), timesOf(bytes[1])};
 }
 
-uint32_t membersOf(const ExpertSet &set) {
-  uint32_t members = 0;
-  for (uint32_t e : set)
-    members |= 1u << e;
-  return members;
+/// Something that grows with all costs.
+double priceOf(const ExpertSets::Costs &costs, double weight) {
+  return costs.gateUp[0] + weight * costs.gateUp[1] +
+         weight * weight * costs.down[0] + costs.down[1];
 }
 
 TEST_F(ExpertSetsTest, ExtremesOfEverySet) {
   DeviceOp device = plan();
-  const ExpertSets sets(device, timesOf);
+  const ExpertSets sets = setsOf(device);
   const std::vector<uint32_t> experts = {0, 1, 2, 4, 5};
   for (uint32_t most = 1; most <= 5; ++most)
     for (uint32_t fewest = most > 2 ? 2 : 1; fewest <= most; ++fewest) {
@@ -112,17 +123,15 @@ TEST_F(ExpertSetsTest, ExtremesOfEverySet) {
           uint32_t count = uint32_t(std::popcount(members));
           if (members >> 3 & 1 || count < fewest || count > most)
             continue;
-          double price = priceOf(device, members, weight);
+          double price = priceOf(costsOf(device, members), weight);
           least = std::min(least, price);
           dearest = std::max(dearest, price);
         }
         double foundLeast = HUGE_VAL, foundDearest = 0;
-        for (const ExpertSet &set : extremes.cheapest)
-          foundLeast =
-              std::min(foundLeast, priceOf(device, membersOf(set), weight));
-        for (const ExpertSet &set : extremes.dearest)
-          foundDearest =
-              std::max(foundDearest, priceOf(device, membersOf(set), weight));
+        for (const auto &[count, costs] : extremes.cheapest)
+          foundLeast = std::min(foundLeast, priceOf(costs, weight));
+        for (const auto &[count, costs] : extremes.dearest)
+          foundDearest = std::max(foundDearest, priceOf(costs, weight));
         EXPECT_EQ(foundLeast, least) << fewest << " to " << most;
         EXPECT_EQ(foundDearest, dearest) << fewest << " to " << most;
       }
@@ -131,9 +140,10 @@ TEST_F(ExpertSetsTest, ExtremesOfEverySet) {
 
 TEST_F(ExpertSetsTest, NoExpertAtAll) {
   DeviceOp device = plan();
-  ExpertSets::Extremes extremes =
-      ExpertSets(device, timesOf).extremes({1, 2}, 0, 1);
-  EXPECT_EQ(extremes.cheapest, std::vector<ExpertSet>{{}});
+  ExpertSets::Extremes extremes = setsOf(device).extremes({1, 2}, 0, 1);
+  ASSERT_EQ(extremes.cheapest.size(), 1u);
+  EXPECT_EQ(extremes.cheapest[0].experts, 0u);
+  EXPECT_EQ(priceOf(extremes.cheapest[0].costs, 1), 0);
 }
 
 /// The number of sets says nothing of the way to them: of 33 experts there is
@@ -141,7 +151,7 @@ TEST_F(ExpertSetsTest, NoExpertAtAll) {
 TEST_F(ExpertSetsTest, AnySizeOfManyExperts) {
   constexpr uint32_t kMany = 33;
   DeviceOp device = plan(kMany, 3);
-  const ExpertSets sets(device, timesOf);
+  const ExpertSets sets = setsOf(device);
   std::vector<uint32_t> experts(kMany);
   std::iota(experts.begin(), experts.end(), 0);
   for (uint32_t size = 1; size <= kMany; ++size) {
@@ -149,8 +159,8 @@ TEST_F(ExpertSetsTest, AnySizeOfManyExperts) {
     const bool few = size <= 4 || size >= kMany - 4;
     EXPECT_EQ(extremes.exhaustive, few) << size;
     ASSERT_FALSE(extremes.dearest.empty()) << size;
-    for (const ExpertSet &set : extremes.dearest)
-      EXPECT_EQ(set.size(), size);
+    for (const ExpertSets::Extreme &extreme : extremes.dearest)
+      EXPECT_EQ(extreme.experts, size);
   }
 }
 
@@ -160,23 +170,41 @@ TEST_F(ExpertSetsTest, LongSetsCountEveryStep) {
   DeviceOp device = plan(kMany, 2);
   std::vector<uint32_t> experts(kMany);
   std::iota(experts.begin(), experts.end(), 0);
-  const ExpertSets sets(device, timesOf);
+  const ExpertSets sets = setsOf(device);
   EXPECT_FALSE(sets.extremes(experts, kMany - 1, kMany - 1).exhaustive);
   EXPECT_TRUE(sets.extremes(experts, kMany, kMany).exhaustive);
 }
 
-/// Of 24 experts there are too many sets of up to 12: groups are alike then.
-TEST_F(ExpertSetsTest, RepresentativesOfTooMany) {
+/// Of 24 experts there are too many sets of 12 and of 10: no set passes the
+/// bounds.
+TEST_F(ExpertSetsTest, BoundsOfTooMany) {
   DeviceOp device = plan(24, 3);
   std::vector<uint32_t> experts(24);
   std::iota(experts.begin(), experts.end(), 0);
-  ExpertSets::Extremes extremes =
-      ExpertSets(device, timesOf).extremes(experts, 2, 12);
+  const ExpertSets::Extremes extremes =
+      setsOf(device).extremes(experts, 10, 12);
   EXPECT_FALSE(extremes.exhaustive);
-  for (const ExpertSet &set : extremes.cheapest)
-    EXPECT_EQ(set.size(), 2u);
-  for (const ExpertSet &set : extremes.dearest)
-    EXPECT_EQ(set.size(), 12u);
+  ASSERT_EQ(extremes.cheapest.size(), 1u);
+  ASSERT_EQ(extremes.dearest.size(), 1u);
+  const auto &[fewest, least] = extremes.cheapest[0];
+  const auto &[most, dearest] = extremes.dearest[0];
+  EXPECT_EQ(fewest, 10u);
+  EXPECT_EQ(most, 12u);
+  std::mt19937 engine(1);
+  for (int n = 0; n != 2000; ++n) {
+    std::shuffle(experts.begin(), experts.end(), engine);
+    uint64_t members = 0;
+    const uint32_t size = 10 + n % 3;
+    for (uint32_t i = 0; i != size; ++i)
+      members |= uint64_t(1) << experts[i];
+    const ExpertSets::Costs costs = costsOf(device, members);
+    for (size_t i = 0; i != ExpertSets::kTimes; ++i) {
+      EXPECT_LE(least.gateUp[i], costs.gateUp[i]);
+      EXPECT_LE(least.down[i], costs.down[i]);
+      EXPECT_GE(dearest.gateUp[i], costs.gateUp[i]);
+      EXPECT_GE(dearest.down[i], costs.down[i]);
+    }
+  }
 }
 
 } // namespace
