@@ -30,9 +30,8 @@ bool isBarelyBegun(const std::string &left) {
 }
 
 /// What of the blob a leftover has; nothing if it is of another key.
-std::optional<ChunkHashes> packedIn(const std::string &left,
-                                    const std::string &key,
-                                    uint64_t blobBytes) {
+std::optional<ChunkHashes>
+packedIn(const std::string &left, const std::string &key, uint64_t blobBytes) {
   if (isBarelyBegun(left))
     return ChunkHashes();
   std::optional<ChunkHashes> packed = PackJournal::read(left, key);

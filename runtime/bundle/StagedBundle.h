@@ -1,5 +1,5 @@
-// The directory of a bundle while it is filled: new, or what a killed run of the
-// same key left.
+// The directory of a bundle while it is filled: new, or what a killed run of
+// the same key left.
 #pragma once
 
 #include <cstdint>
