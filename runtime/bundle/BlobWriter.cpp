@@ -61,20 +61,13 @@ BlobWriter::BlobWriter(const ModelConfig &model, const PlanTables &plan,
     : model_(model), plan_(plan), weights_(weights),
       directory_(std::move(directory)) {}
 
-absl::Status BlobWriter::begin(BlobFile &file, PackJournal &journal,
-                               const std::string &key,
-                               const WriteHooks &hooks) const {
-  absl::Status status = file.create();
-  if (status.ok())
-    status =
-        announce(file, plan_.blobBytes, weights_.wantsWholeMatrices(), hooks);
-  if (status.ok() && !key.empty())
-    status = journal.create(directory_, key);
-  return status;
+absl::Status BlobWriter::begin(BlobFile &file, const WriteHooks &hooks) const {
+  if (absl::Status status = file.create(); !status.ok())
+    return status;
+  return announce(file, plan_.blobBytes, weights_.wantsWholeMatrices(), hooks);
 }
 
-absl::Status BlobWriter::goOn(BlobFile &file, PackJournal &journal,
-                              const ChunkHashes &packed,
+absl::Status BlobWriter::goOn(BlobFile &file, const ChunkHashes &packed,
                               const WriteHooks &hooks) const {
   absl::StatusOr<size_t> changed = file.reopen(packed);
   if (!changed.ok())
@@ -86,18 +79,16 @@ absl::Status BlobWriter::goOn(BlobFile &file, PackJournal &journal,
                            " changed since an earlier run, expected none; what "
                            "lies there is packed again, but the disk may be at "
                            "fault"));
-  return journal.open(directory_);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
+absl::StatusOr<FileRecord> BlobWriter::write(PackJournal *journal,
                                              const ChunkHashes &packed,
                                              const WriteHooks &hooks) {
   const bool whole = weights_.wantsWholeMatrices(), again = !packed.empty();
-  PackJournal journal; // outlives the file's threads, which write to it
   BlobFile file(absl::StrCat(directory_, "/", kBlobFile), plan_.blobBytes,
                 whole ? kChunksOfMatrices : kChunksInOrder);
-  absl::Status status = again ? goOn(file, journal, packed, hooks)
-                              : begin(file, journal, key, hooks);
+  absl::Status status = again ? goOn(file, packed, hooks) : begin(file, hooks);
   if (!status.ok())
     return status;
 
@@ -124,11 +115,11 @@ absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
     done += parts[count - 1].bytes;
     if (hooks.progress)
       hooks.progress(done, plan_.blobBytes);
-    if (key.empty() || done - noted < step)
+    if (!journal || done - noted < step)
       return absl::OkStatus();
     noted = done;
     return file.sync(
-        [&journal](const ChunkHashes &chunks) { return journal.note(chunks); });
+        [journal](const ChunkHashes &chunks) { return journal->note(chunks); });
   };
   absl::StatusOr<QuantizationError> error =
       packParts(model_, plan_, weights_, parts, sink, partDone);
@@ -144,8 +135,8 @@ absl::StatusOr<FileRecord> BlobWriter::write(const std::string &key,
   absl::StatusOr<std::string> hash = file.finish();
   if (!hash.ok())
     return hash.status();
-  if (!key.empty())
-    if (status = journal.remove(); !status.ok())
+  if (journal)
+    if (status = journal->remove(); !status.ok())
       return status;
   if (hooks.progress)
     hooks.progress(plan_.blobBytes, plan_.blobBytes);

@@ -19,17 +19,16 @@ public:
   BlobWriter(const ModelConfig &model, const PlanTables &plan,
              TensorSource &weights, std::string directory);
 
-  /// `key`: of everything that the blob follows from; empty: a later run cannot
-  /// go on with this one. `packed`: what an earlier run has packed.
-  absl::StatusOr<FileRecord> write(const std::string &key,
+  /// `journal`: of the blob, open; null: a later run cannot go on with this
+  /// one. `packed`: what an earlier run has packed.
+  absl::StatusOr<FileRecord> write(PackJournal *journal,
                                    const ChunkHashes &packed,
                                    const WriteHooks &hooks);
 
 private:
-  absl::Status begin(BlobFile &file, PackJournal &journal,
-                     const std::string &key, const WriteHooks &hooks) const;
-  absl::Status goOn(BlobFile &file, PackJournal &journal,
-                    const ChunkHashes &packed, const WriteHooks &hooks) const;
+  absl::Status begin(BlobFile &file, const WriteHooks &hooks) const;
+  absl::Status goOn(BlobFile &file, const ChunkHashes &packed,
+                    const WriteHooks &hooks) const;
 
   const ModelConfig &model_;
   const PlanTables &plan_;

@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <cerrno>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/BlobWriter.h"
@@ -8,9 +8,9 @@
 #include "runtime/bundle/BundleCheck.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Manifest.h"
-#include "runtime/bundle/PackJournal.h"
 #include "runtime/bundle/PlanCheck.h"
 #include "runtime/bundle/Sha256.h"
+#include "runtime/bundle/StagedBundle.h"
 
 namespace grok {
 namespace {
@@ -58,68 +58,6 @@ absl::StatusOr<bool> findBundle(const std::string &path) {
   return true;
 }
 
-/// Fills a staged directory, keeping sizes and hashes for the manifest.
-class StagedBundle {
-public:
-  explicit StagedBundle(std::string path) : path_(std::move(path)) {}
-  /// `key` of the blob: what an earlier run of the same key left is taken over.
-  absl::Status create(const std::string &key, uint64_t blobBytes) {
-    for (const std::string &left : findLeftovers(path_)) {
-      ChunkHashes packed =
-          key.empty() ? ChunkHashes() : PackJournal::read(left, key);
-      absl::StatusOr<uint64_t> bytes =
-          regularFileSize(absl::StrCat(left, "/", kBlobFile));
-      if (packed.empty() || !bytes.ok() || *bytes != blobBytes ||
-          !directory_.adopt(path_, left).ok())
-        continue;
-      packed_ = std::move(packed);
-      return removeAllButBlob();
-    }
-    return directory_.create(path_);
-  }
-  absl::Status commit(bool replace) { return directory_.commit(replace); }
-  const std::map<std::string, FileRecord> &files() const { return files_; }
-  const std::string &path() const { return directory_.path(); }
-  /// What of the blob should be there already.
-  const ChunkHashes &packed() const { return packed_; }
-  void addBlob(FileRecord record) { files_[kBlobFile] = std::move(record); }
-
-  absl::Status addFile(const std::string &name, const std::string &text) {
-    FileWriter out;
-    if (absl::Status s = out.create(place(name)); !s.ok())
-      return s;
-    if (absl::Status s = out.write(asBytes(text)); !s.ok())
-      return s;
-    if (absl::Status s = out.close(); !s.ok())
-      return s;
-    absl::StatusOr<std::string> hash = sha256(text);
-    if (!hash.ok())
-      return hash.status();
-    files_[name] = {text.size(), *hash};
-    return absl::OkStatus();
-  }
-
-private:
-  std::string place(const std::string &name) const {
-    return absl::StrCat(directory_.path(), "/", name);
-  }
-  absl::Status removeAllButBlob() {
-    absl::StatusOr<std::vector<std::string>> names = listDirectory(path());
-    if (!names.ok())
-      return names.status();
-    for (const std::string &name : *names)
-      if (name != kBlobFile && name != PackJournal::kFile &&
-          ::unlink(place(name).c_str()) != 0)
-        return systemError(place(name), "removing", errno);
-    return absl::OkStatus();
-  }
-
-  std::string path_;
-  StagedDirectory directory_;
-  ChunkHashes packed_;
-  std::map<std::string, FileRecord> files_;
-};
-
 /// Of everything that the blob follows from; empty: the weights are not known
 /// well enough.
 absl::StatusOr<std::string> blobKey(const std::string &version,
@@ -163,6 +101,56 @@ absl::Status checkContents(const BundleContents &contents, bool hasWeights) {
   return absl::OkStatus();
 }
 
+/// Where the disk has no room, what others left on it is part of the reason.
+absl::Status withLeftovers(const absl::Status &status, const std::string &path,
+                           const std::string &staged) {
+  if (!absl::IsResourceExhausted(status))
+    return status;
+  std::string message(status.message());
+  for (const std::string &left : findLeftovers(path))
+    if (left != staged)
+      absl::StrAppend(&message, "; ", leftoverMessage(left));
+  return absl::ResourceExhaustedError(message);
+}
+
+/// Every file of the bundle, the manifest last. `key`: as StagedBundle has it.
+absl::Status fill(StagedBundle &staged, const BundleContents &contents,
+                  const std::string &modelJson, const std::string &plan,
+                  const std::string &key, TensorSource *weights,
+                  const WriteHooks &hooks) {
+  for (const auto &[name, text] : contents.files)
+    if (absl::Status s = staged.addFile(name, text); !s.ok())
+      return s;
+  if (absl::Status s = staged.addFile(kModelFile, modelJson); !s.ok())
+    return s;
+  if (absl::Status s = staged.addFile(kPlanFile, plan); !s.ok())
+    return s;
+  if (weights) {
+    BlobWriter blob(contents.model, contents.plan, *weights, staged.path());
+    absl::StatusOr<FileRecord> record = blob.write(
+        key.empty() ? nullptr : &staged.journal(), staged.packed(), hooks);
+    if (!record.ok())
+      return record.status();
+    staged.addBlob(*std::move(record));
+  }
+  Manifest manifest = contents.manifest;
+  // What was packed later keeps its kernels and its prediction, and so its
+  // version, from the first one on that is written as this one is.
+  manifest.formatVersion =
+      std::max(manifest.formatVersion, kSealedFormatVersion);
+  manifest.smPolicy = contents.plan.smPolicy;
+  manifest.bankPolicy = contents.plan.bankPolicy;
+  manifest.files = staged.files();
+  if (absl::Status s = checkManifest(manifest, contents.options, contents.plan,
+                                     kManifestFile);
+      !s.ok())
+    return s;
+  absl::StatusOr<std::string> text = writeManifest(manifest);
+  if (!text.ok())
+    return text.status();
+  return staged.addFile(kManifestFile, *text);
+}
+
 } // namespace
 
 absl::Status writeBundle(const std::string &givenPath,
@@ -184,43 +172,15 @@ absl::Status writeBundle(const std::string &givenPath,
     return key.status();
   StagedBundle staged(path);
   if (absl::Status s = staged.create(*key, contents.plan.blobBytes); !s.ok())
-    return s;
+    return withLeftovers(s, path, staged.path());
   if (hooks.report)
     for (const std::string &left : findLeftovers(path))
       if (left != staged.path())
         hooks.report(true, leftoverMessage(left));
-  for (const auto &[name, text] : contents.files)
-    if (absl::Status s = staged.addFile(name, text); !s.ok())
-      return s;
-  if (absl::Status s = staged.addFile(kModelFile, modelJson); !s.ok())
-    return s;
-  if (absl::Status s = staged.addFile(kPlanFile, plan); !s.ok())
-    return s;
-  if (weights) {
-    BlobWriter blob(contents.model, contents.plan, *weights, staged.path());
-    absl::StatusOr<FileRecord> record =
-        blob.write(*key, staged.packed(), hooks);
-    if (!record.ok())
-      return record.status();
-    staged.addBlob(*std::move(record));
-  }
-  Manifest manifest = contents.manifest;
-  // What was packed later keeps its kernels and its prediction, and so its
-  // version, from the first one on that is written as this one is.
-  manifest.formatVersion =
-      std::max(manifest.formatVersion, kSealedFormatVersion);
-  manifest.smPolicy = contents.plan.smPolicy;
-  manifest.bankPolicy = contents.plan.bankPolicy;
-  manifest.files = staged.files();
-  if (absl::Status s = checkManifest(manifest, contents.options, contents.plan,
-                                     kManifestFile);
+  if (absl::Status s =
+          fill(staged, contents, modelJson, plan, *key, weights, hooks);
       !s.ok())
-    return s;
-  absl::StatusOr<std::string> text = writeManifest(manifest);
-  if (!text.ok())
-    return text.status();
-  if (absl::Status s = staged.addFile(kManifestFile, *text); !s.ok())
-    return s;
+    return withLeftovers(s, path, staged.path());
   return staged.commit(*exists);
 }
 

@@ -43,7 +43,9 @@ absl::Status PackJournal::create(const std::string &directory,
   path_ = absl::StrCat(directory, "/", kFile);
   if (absl::Status status = file_.create(path_); !status.ok())
     return status;
-  return file_.write(bytesOf(key + "\n"));
+  if (absl::Status status = file_.write(bytesOf(key + "\n")); !status.ok())
+    return status;
+  return file_.sync();
 }
 
 absl::Status PackJournal::open(const std::string &directory) {
@@ -73,13 +75,13 @@ absl::Status PackJournal::remove() {
   return absl::OkStatus();
 }
 
-ChunkHashes PackJournal::read(const std::string &directory,
-                              const std::string &key) {
+std::optional<ChunkHashes> PackJournal::read(const std::string &directory,
+                                             const std::string &key) {
   absl::StatusOr<std::string> text =
       readWholeFile(absl::StrCat(directory, "/", kFile), kMaxBytes);
-  ChunkHashes chunks;
   if (!text.ok() || text->compare(0, key.size() + 1, key + "\n") != 0)
-    return chunks;
+    return std::nullopt;
+  ChunkHashes chunks;
   std::string_view rest = std::string_view(*text).substr(key.size() + 1);
   for (size_t end; (end = rest.find('\n')) != rest.npos;
        rest.remove_prefix(end + 1))

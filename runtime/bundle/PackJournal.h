@@ -2,6 +2,7 @@
 // a later run goes on where this one was killed.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,8 +15,9 @@ class PackJournal {
 public:
   static constexpr const char *kFile = "packing";
 
-  /// Begins one in a directory that is being filled. `key` is of everything
-  /// that the blob follows from.
+  /// Begins one in a directory that is to be filled. `key` is of everything
+  /// that the blob follows from. On the disk when it returns, so that whatever
+  /// is put beside it is known by it.
   absl::Status create(const std::string &directory, const std::string &key);
   /// Goes on with one that was found.
   absl::Status open(const std::string &directory);
@@ -24,9 +26,10 @@ public:
   /// It is not part of the bundle.
   absl::Status remove();
 
-  /// What a journal in `directory` vouches for; empty if there is no journal of
-  /// this key.
-  static ChunkHashes read(const std::string &directory, const std::string &key);
+  /// What a journal in `directory` vouches for; nothing if there is no journal
+  /// of this key.
+  static std::optional<ChunkHashes> read(const std::string &directory,
+                                         const std::string &key);
 
 private:
   std::string path_;

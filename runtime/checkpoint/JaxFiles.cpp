@@ -48,6 +48,10 @@ constexpr std::array<std::string_view, 12> kOfLayer = {
 constexpr std::array<std::string_view, 2> kArray = {
     "numpy.core.multiarray _reconstruct",
     "numpy._core.multiarray _reconstruct"};
+/// Before protocol 3 bytes are a call, and from 5 on an array is another one.
+constexpr std::array<std::string_view, 3> kOfOtherProtocols = {
+    "_codecs encode", "numpy.core.numeric _frombuffer",
+    "numpy._core.numeric _frombuffer"};
 constexpr std::string_view kArrayClass = "numpy ndarray";
 constexpr std::string_view kType = "numpy dtype";
 constexpr std::string_view kQuantized = "__main__ QuantizedWeight8bit";
@@ -97,7 +101,7 @@ public:
   absl::StatusOr<StoredTensor> read() {
     absl::StatusOr<Pickle> pickle =
         readPickle(bytes_, absl::StrCat(path_, ": tensor '", tensor_, "'"),
-                   allowedGlobals());
+                   allowedGlobals(), kOfOtherProtocols);
     if (!pickle.ok())
       return pickle.status();
     pickle_ = *std::move(pickle);

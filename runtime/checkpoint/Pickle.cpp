@@ -72,8 +72,10 @@ enum Op : uint8_t {
 class Machine {
 public:
   Machine(std::span<const uint8_t> bytes, const std::string &place,
-          std::span<const std::string_view> globals)
-      : bytes_(bytes), place_(place), globals_(globals) {
+          std::span<const std::string_view> globals,
+          std::span<const std::string_view> ofOtherProtocols)
+      : bytes_(bytes), place_(place), globals_(globals),
+        ofOtherProtocols_(ofOtherProtocols) {
     pickle_.values.emplace_back(); // None
   }
 
@@ -186,12 +188,21 @@ private:
     PickleValue value;
     value.kind = Kind::kGlobal;
     value.text = absl::StrCat(module, " ", name);
-    auto named = [&](const std::string &text) {
-      return std::ranges::find(globals_, text) != globals_.end();
+    auto in = [](std::span<const std::string_view> names,
+                 const std::string &text) {
+      return std::ranges::find(names, text) != names.end();
     };
-    if (!named(value.text) && !named(absl::StrCat("* ", name))) {
+    std::string found = absl::StrCat("found the global ",
+                                     inQuotes(absl::StrCat(module, ".", name)));
+    if (in(ofOtherProtocols_, value.text)) {
+      error(absl::StrCat(found, ", which arrays have in another protocol, "
+                                "expected protocol 4; save the checkpoint "
+                                "again with it (pickle.dump's protocol=4)"));
+      return;
+    }
+    if (!in(globals_, value.text) && !in(globals_, absl::StrCat("* ", name))) {
       error(absl::StrCat(
-          "found the global ", inQuotes(absl::StrCat(module, ".", name)),
+          found,
           ", expected only what tensors need; no program was run, but others "
           "would run it: get the checkpoint from a source that you trust, as "
           "safetensors"));
@@ -491,7 +502,7 @@ private:
 
   std::span<const uint8_t> bytes_;
   const std::string &place_;
-  std::span<const std::string_view> globals_;
+  std::span<const std::string_view> globals_, ofOtherProtocols_;
   Pickle pickle_;
   std::vector<uint32_t> stack_;
   std::map<uint64_t, uint32_t> memo_;
@@ -502,10 +513,11 @@ private:
 
 } // namespace
 
-absl::StatusOr<Pickle> readPickle(std::span<const uint8_t> bytes,
-                                  const std::string &place,
-                                  std::span<const std::string_view> globals) {
-  return Machine(bytes, place, globals).run();
+absl::StatusOr<Pickle>
+readPickle(std::span<const uint8_t> bytes, const std::string &place,
+           std::span<const std::string_view> globals,
+           std::span<const std::string_view> ofOtherProtocols) {
+  return Machine(bytes, place, globals, ofOtherProtocols).run();
 }
 
 std::string describe(const PickleValue &value) {

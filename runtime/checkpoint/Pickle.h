@@ -51,10 +51,13 @@ struct Pickle {
 /// Reads one pickle, which fills `bytes`. InvalidArgument, naming `place` and
 /// the byte, for opcodes that data does not need, for globals that are not
 /// among `globals` ("module name", or "* name" of any module), for what is cut
-/// off, and beyond limits that no checkpoint comes near.
-absl::StatusOr<Pickle> readPickle(std::span<const uint8_t> bytes,
-                                  const std::string &place,
-                                  std::span<const std::string_view> globals);
+/// off, and beyond limits that no checkpoint comes near. `ofOtherProtocols`:
+/// globals that what is read has too, but not in protocol 4; they are refused
+/// with that remedy.
+absl::StatusOr<Pickle>
+readPickle(std::span<const uint8_t> bytes, const std::string &place,
+           std::span<const std::string_view> globals,
+           std::span<const std::string_view> ofOtherProtocols = {});
 
 /// "a tuple", for messages.
 std::string describe(const PickleValue &value);

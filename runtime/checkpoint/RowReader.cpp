@@ -198,10 +198,12 @@ const RowReader::Band &RowReader::bandOf(const StoredTensor &tensor,
               : element == 2 ? transpose<uint16_t>
                              : transpose<uint32_t>;
   uint64_t stride = columnStride(tensor);
-  // A stripe at a time, so that pages can be given back between two.
+  // A stripe at a time, so that pages can be given back between two. The stride
+  // is 0 where one column was expanded to many.
   uint64_t step =
-      std::max(kTurners * kSquare,
-               kStripeBytes / (stride * element) / kSquare * kSquare);
+      std::max(kTurners * kSquare, kStripeBytes / element /
+                                       std::max<uint64_t>(1, stride) / kSquare *
+                                       kSquare);
   for (uint64_t first = 0; first < columns; first += step) {
     uint64_t count = std::min(step, columns - first);
     const uint8_t *in =

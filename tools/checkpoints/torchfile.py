@@ -32,12 +32,19 @@ def transposed(data, shape, width):
 
 def archive(tensors, store, options):
     """`tensors`: name to (shape, bytes). The archive's entries, name to bytes."""
-    entries, state = {}, collections.OrderedDict()
-    for number, (name, (shape, data)) in enumerate(tensors.items()):
-        width = 4 if store == "f32" else 2
+    width, views = 4 if store == "f32" else 2, {}
+    for name, (shape, data) in tensors.items():
         strides = (shape[1], 1) if len(shape) == 2 else (1,)
         if options.transposed and len(shape) == 2:
             data, strides = transposed(data, shape, width), (1, shape[0])
+        views[name] = shape, strides, data
+    return archive_of_views(views, store)
+
+
+def archive_of_views(views, store):
+    """`views`: name to (shape, strides, bytes of the storage)."""
+    entries, state, width = {}, collections.OrderedDict(), 4 if store == "f32" else 2
+    for number, (name, (shape, strides, data)) in enumerate(views.items()):
         entries[f"data/{number}"] = data
         storage = Storage(getattr(TORCH, STORAGES[store]), str(number), len(data) // width)
         state[name] = fakemodules.Call(UTILS._rebuild_tensor_v2,

@@ -6,6 +6,7 @@ import sys
 
 import faults  # puts the generator on the path
 import ckpt0
+import fakemodules
 import generate
 import model
 
@@ -66,6 +67,12 @@ def plain(kind, shape, data, fortran=False):
     return pickle.dumps(value, protocol=4)
 
 
+def by_protocol_5(module):
+    """What NumPy's arrays reduce to from protocol 5 on."""
+    function = fakemodules.module(module, _frombuffer=fakemodules.new_function())._frombuffer
+    return pickle.dumps(fakemodules.Call(function, (bytearray(FLOATS), ckpt0.NUMPY.dtype, (32,), "C")), protocol=5)
+
+
 class Command:
     def __reduce__(self):
         return os.system, ("touch pwned",)
@@ -77,6 +84,9 @@ CASES = {
     "missing-last": changed(25),
     "one-more": changed(26, b""),
     "shard": changed(5, name="tensor00005_001"),
+    "protocol-2": changed(NORM, pickle.dumps(ckpt0.numpy_array("f4", (32,), FLOATS), protocol=2)),
+    "protocol-5": changed(NORM, by_protocol_5("numpy.core.numeric")),
+    "protocol-5-numpy-2": changed(NORM, by_protocol_5("numpy._core.numeric")),
     "import": changed(NORM, pickle.dumps(Command(), protocol=4)),
     "cut": changed(GATE, lambda old: old[:-5]),
     "after-the-end": changed(NORM, lambda old: old + b"x"),

@@ -1,7 +1,8 @@
-"""Sends a command a signal while it has a temporary: signalled.py SIGNAL OUTPUT [--from BUNDLE] COMMAND...
+"""Sends a command a signal while it has a temporary.
 
-The temporary is seen by polling, and the command stopped; one that was done by then is run again. With --from,
-OUTPUT is a copy of BUNDLE each time. Prints what the command died of and the names beside OUTPUT that begin with its.
+signalled.py SIGNAL OUTPUT [--from BUNDLE] [--holding FILE] COMMAND... The temporary is seen by polling, and the command
+stopped; one that was done by then is run again. With --from, OUTPUT is a copy of BUNDLE each time; with --holding, the
+temporary counts once it has FILE. Prints what the command died of and the names beside OUTPUT that begin with its.
 """
 import glob
 import os
@@ -12,13 +13,15 @@ import sys
 import time
 
 number, output, command = signal.Signals[sys.argv[1]], sys.argv[2], sys.argv[3:]
-original = None
+original, held = None, ""
 if command[0] == "--from":
     original, command = command[1], command[2:]
+if command[0] == "--holding":
+    held, command = command[1], command[2:]
 
 
 def temporaries(pid):
-    return glob.glob(f"{glob.escape(output)}.tmp-{pid}*")
+    return glob.glob(os.path.join(f"{glob.escape(output)}.tmp-{pid}*", held))
 
 
 def unignore():
