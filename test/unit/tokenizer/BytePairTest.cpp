@@ -32,7 +32,8 @@ BytePairTokenizer withSpecials(const std::vector<std::string> &specials) {
   return *BytePairTokenizer::fromJson(file, "file", 300);
 }
 
-/// The first counts, the longest of those at one place, and each is found again.
+/// The first counts, the longest of those at one place, and each is found
+/// again.
 TEST(BytePair, SpecialTokens) {
   BytePairTokenizer tokenizer = withSpecials({"<a", "<ab>", "<c>", "<d>"});
   EXPECT_EQ(*tokenizer.encode("x<c><a<ab>y<c><<a"),
