@@ -122,16 +122,20 @@ absl::Status OutputFile::commit() {
   return absl::OkStatus();
 }
 
+absl::Status OutputFile::finish(std::string_view text) {
+  if (absl::Status s =
+          write({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+      !s.ok())
+    return s;
+  return commit();
+}
+
 absl::Status writeTextFile(const std::string &path, std::string_view text) {
   absl::StatusOr<std::unique_ptr<OutputFile>> file =
       OutputFile::create(path, text.size());
   if (!file.ok())
     return file.status();
-  if (absl::Status s = (*file)->write(
-          {reinterpret_cast<const uint8_t *>(text.data()), text.size()});
-      !s.ok())
-    return s;
-  return (*file)->commit();
+  return (*file)->finish(text);
 }
 
 } // namespace grok

@@ -29,6 +29,8 @@ public:
     return writer_.write(bytes);
   }
   absl::Status commit();
+  /// Writes what is the whole of it, and commits.
+  absl::Status finish(std::string_view text);
 
 private:
   OutputFile() = default;

@@ -26,7 +26,7 @@ inline Clock::time_point after(Clock::time_point begin, double seconds) {
                      std::chrono::duration<double>(std::min(seconds, kMost)));
 }
 
-/// Since the request was accepted, in seconds.
+/// Since the request was received, in seconds.
 struct Times {
   double started = 0;  // it got a row of the batch; 0: it never did
   double firstId = 0;  // its first new id was there; 0: there was none
@@ -49,11 +49,16 @@ struct Request {
   float temperature = 0;        // 0: greedy
   uint64_t seed = 0;            // of the sampling noise
   std::optional<Clock::time_point> deadline;
+  /// From when its times count; nothing: when it is submitted.
+  std::optional<Clock::time_point> received;
   /// Called with every new id as soon as it is there, if set.
   std::function<void(std::span<const int32_t> ids)> onIds;
   /// Called once, after the last onIds.
   std::function<void(Answer answer)> onAnswer;
 };
+
+/// The answer's status at a deadline.
+absl::Status deadlineExceeded(size_t newIds, uint32_t wanted);
 
 /// A request with its place among those that were accepted.
 struct Accepted {

@@ -7,6 +7,12 @@
 
 namespace grok::service {
 
+absl::Status deadlineExceeded(size_t newIds, uint32_t wanted) {
+  return absl::DeadlineExceededError(absl::StrFormat(
+      "found %d of %d ids at the request's deadline, expected all", newIds,
+      wanted));
+}
+
 Service::Service(Executor &executor, const ModelConfig &model, uint32_t queue)
     : executor_(executor), model_(model), queue_(queue), batch_(executor) {
   SignalsBlocked blocked;
@@ -35,19 +41,31 @@ absl::Status Service::validate(const Request &request) const {
 absl::Status Service::submit(Request request, uint64_t &number) {
   if (absl::Status status = validate(request); !status.ok())
     return status;
-  Accepted accepted{0, Clock::now(), std::move(request)};
+  const Clock::time_point at = request.received.value_or(Clock::now());
+  Accepted accepted{0, at, std::move(request)};
   std::lock_guard lock(mutex_);
-  // Rows that are free but not taken yet count as places of the queue.
-  if (unanswered_ >= queue_ + executor_.maxBatch())
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "found %d requests in the batch and %d in the queue, expected a free "
-        "place; ask again later",
-        executor_.maxBatch(), queue_));
+  if (absl::Status status = room(0); !status.ok())
+    return status;
   accepted.number = number = ++last_;
   waiting_.push_back(std::move(accepted));
   ++unanswered_;
   changed_.notify_all();
   return absl::OkStatus();
+}
+
+/// Rows that are free but not taken yet count as places of the queue.
+absl::Status Service::room(size_t more) const {
+  if (unanswered_ + more < queue_ + executor_.maxBatch())
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "found %d requests in the batch and %d in the queue, expected a free "
+      "place; ask again later",
+      executor_.maxBatch(), queue_));
+}
+
+absl::Status Service::checkRoom(size_t more) {
+  std::lock_guard lock(mutex_);
+  return room(more);
 }
 
 void Service::cancel(uint64_t number) {
@@ -88,10 +106,7 @@ absl::Status Service::reasonToEnd(const Accepted &accepted,
   if (cancelled_.contains(accepted.number))
     return absl::CancelledError("the request was cancelled");
   if (request.deadline && *request.deadline <= Clock::now())
-    return absl::DeadlineExceededError(
-        absl::StrFormat("found %d of %d ids at the request's deadline, "
-                        "expected all",
-                        newIds, request.maxNew));
+    return deadlineExceeded(newIds, request.maxNew);
   return absl::OkStatus();
 }
 

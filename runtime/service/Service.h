@@ -29,6 +29,8 @@ public:
   /// InvalidArgument if the executor would refuse it, ResourceExhausted if the
   /// queue is full; then no callback comes.
   absl::Status submit(Request request, uint64_t &number);
+  /// ResourceExhausted if the queue has no place for so many more and one.
+  absl::Status checkRoom(size_t more);
   /// The request ends as Cancelled after at most a turn, unless it has ended.
   void cancel(uint64_t number);
   /// Calls `body`, which may use the executor. FailedPrecondition if a request
@@ -42,6 +44,7 @@ public:
 private:
   void work();
   bool hasWork() const;
+  absl::Status room(size_t more) const;
   void endWaiting(std::vector<Ended> &ended);
   absl::Status reasonToEnd(const Accepted &accepted, size_t newIds) const;
   absl::Status validate(const Request &request) const;

@@ -127,6 +127,7 @@ private:
           if (!isNew)
             return error(where, absl::StrCat("the bytes of token ", it->second),
                          "bytes of its own");
+          out_.longest_ = std::max(out_.longest_, it->first.size());
           // The map's nodes stay where they are.
           out_.bytes_[size_t(id)] = &it->first;
           return absl::OkStatus();
@@ -164,6 +165,7 @@ private:
         return error(key(name),
                      text ? inQuotes(*text) : std::string(item.type_name()),
                      "one of special_tokens");
+      out_.longest_ = std::max(out_.longest_, text->size());
       out_.allowed_.insert(*text);
     }
     return absl::OkStatus();
@@ -270,28 +272,37 @@ BytePairTokenizer::encodePlain(std::string_view text) const {
 
 absl::StatusOr<std::vector<int32_t>>
 BytePairTokenizer::encode(std::string_view text) const {
+  // Where each special token that is allowed comes next. Looked for again only
+  // once it is behind, so that one that is rare isn't looked for at every
+  // other.
+  struct Special {
+    const std::string *text;
+    size_t at;
+  };
+  std::vector<Special> specials;
+  for (const std::string &special : allowed_)
+    specials.push_back({&special, text.find(special)});
   std::vector<int32_t> out;
+  size_t done = 0;
   while (true) {
-    // The first special token that is allowed; the longest of those there.
-    size_t at = text.npos;
-    const std::string *found = nullptr;
-    for (const std::string &special : allowed_) {
-      size_t here = text.find(special);
-      if (here < at ||
-          (here == at && found && special.size() > found->size())) {
-        at = here;
-        found = &special;
-      }
+    // The first one; the longest of those there.
+    Special found{nullptr, text.npos};
+    for (Special &special : specials) {
+      if (special.at < done)
+        special.at = text.find(*special.text, done);
+      if (special.at < found.at || (special.at == found.at && found.text &&
+                                    special.text->size() > found.text->size()))
+        found = special;
     }
     absl::StatusOr<std::vector<int32_t>> plain =
-        encodePlain(text.substr(0, at));
+        encodePlain(text.substr(done, found.at - done));
     if (!plain.ok())
       return plain.status();
     out.insert(out.end(), plain->begin(), plain->end());
-    if (!found)
+    if (!found.text)
       return out;
-    out.push_back(special_.at(*found));
-    text.remove_prefix(at + found->size());
+    out.push_back(special_.at(*found.text));
+    done = found.at + found.text->size();
   }
 }
 

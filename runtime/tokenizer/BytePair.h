@@ -37,6 +37,8 @@ public:
   absl::StatusOr<std::vector<int32_t>> encodePlain(std::string_view text) const;
   /// The tokens' bytes, which need not be UTF-8; special ones have none.
   absl::StatusOr<std::string> decode(std::span<const int32_t> ids) const;
+  /// Bytes of the longest token that a text can have.
+  size_t longestToken() const { return longest_; }
   /// The id of a special token; -1: there is none of this text.
   int32_t special(const std::string &text) const;
 
@@ -54,6 +56,7 @@ private:
   std::map<std::string, int32_t> special_;
   std::set<std::string> allowed_; // of the special ones, in plain text
   SplitPattern pattern_;
+  size_t longest_ = 0;
 };
 
 } // namespace grok

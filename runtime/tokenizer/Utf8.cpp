@@ -48,6 +48,18 @@ size_t completeBytes(std::string_view text) {
   return text.size();
 }
 
+size_t validBytes(std::string_view text) {
+  size_t valid = 0;
+  while (valid < text.size()) {
+    std::string_view rest = text.substr(valid);
+    size_t good = goodBytes(rest);
+    if (good == 0 || good != lengthOf(uint8_t(rest[0])))
+      break;
+    valid += good;
+  }
+  return valid;
+}
+
 std::string replaceInvalid(std::string_view text) {
   std::string out;
   while (!text.empty()) {

@@ -10,6 +10,9 @@ namespace grok {
 /// with the bytes that follow.
 size_t completeBytes(std::string_view text);
 
+/// How many bytes of `text`, from its begin, are whole characters.
+size_t validBytes(std::string_view text);
+
 /// Text with U+FFFD in place of what is no UTF-8: one for each of the longest
 /// beginnings of a character, or else for each byte, as Unicode recommends.
 std::string replaceInvalid(std::string_view text);

@@ -21,6 +21,17 @@ volatile std::sig_atomic_t deferred = 0; // the last signal; 0: none
 
 void defer(int number) { deferred = number; }
 
+/// Whose default ends the process, but for those that cannot be caught or say
+/// that the program is broken.
+std::vector<int> endingSignals() {
+  std::vector<int> all = {SIGHUP,    SIGINT,  SIGQUIT,   SIGUSR1, SIGUSR2,
+                          SIGPIPE,   SIGALRM, SIGTERM,   SIGXCPU, SIGXFSZ,
+                          SIGVTALRM, SIGPROF, SIGSTKFLT, SIGPOLL, SIGPWR};
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number)
+    all.push_back(number);
+  return all;
+}
+
 constexpr int kStopSignals[] = {SIGINT, SIGTERM};
 int stopDescriptor = -1;
 struct sigaction beforeStop[std::size(kStopSignals)];
@@ -33,14 +44,14 @@ void requestStop(int) {
   errno = error;
 }
 
-/// Handles a signal, while all others are held back, unless it is ignored. What
-/// was there before.
+/// Handles a signal, while all others are held back, unless it is ignored or
+/// somebody else's, as SIGPROF is a profiler's. What was there before.
 struct sigaction handle(int number, void (*handler)(int)) {
   struct sigaction before = {}, action = {};
   action.sa_handler = handler;
   ::sigfillset(&action.sa_mask);
   if (::sigaction(number, nullptr, &before) == 0 &&
-      before.sa_handler != SIG_IGN)
+      (before.sa_handler == SIG_DFL || before.sa_handler == removeAndDie))
     ::sigaction(number, &action, nullptr);
   return before;
 }
@@ -49,13 +60,13 @@ struct sigaction handle(int number, void (*handler)(int)) {
 
 DeferredSignals::DeferredSignals() {
   deferred = 0;
-  for (size_t i = 0; i != kSignals.size(); ++i)
-    before_[i] = handle(kSignals[i], defer);
+  for (int number : endingSignals())
+    before_.emplace_back(number, handle(number, defer));
 }
 
 DeferredSignals::~DeferredSignals() {
-  for (size_t i = 0; i != kSignals.size(); ++i)
-    ::sigaction(kSignals[i], &before_[i], nullptr);
+  for (const auto &[number, before] : before_)
+    ::sigaction(number, &before, nullptr);
   if (deferred)
     std::raise(deferred);
 }
@@ -63,8 +74,7 @@ DeferredSignals::~DeferredSignals() {
 bool DeferredSignals::pending() { return deferred != 0; }
 
 void removeTemporariesOnSignals() {
-  for (int number :
-       {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ})
+  for (int number : endingSignals())
     handle(number, removeAndDie);
 }
 

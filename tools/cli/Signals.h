@@ -1,29 +1,30 @@
 // What the tools do about signals that end them.
 #pragma once
 
-#include <array>
 #include <csignal>
+#include <utility>
+#include <vector>
 
 namespace grok {
 
-/// Signals that end the process remove its temporaries first. Those that are
-/// ignored stay so.
+/// From now on every signal whose default ends the process, and that is no sign
+/// of a broken program (SIGSEGV, SIGABRT and the like), removes its temporaries
+/// first. Those that are ignored or that somebody else handles stay so.
 void removeTemporariesOnSignals();
 
-/// While one lives, SIGINT, SIGTERM and SIGHUP only ask for an end: whoever
-/// holds what must be given back looks at pending() often, and at its own end
-/// the signal does what it would have done. One at a time.
+/// While one lives, these signals only ask for an end: whoever holds what must
+/// be given back looks at pending() often, and at its own end the signal does
+/// what it would have done. One at a time.
 class DeferredSignals {
 public:
   DeferredSignals();
   ~DeferredSignals();
   DeferredSignals(const DeferredSignals &) = delete;
-  /// True once such a signal has come.
+  /// True once one has come.
   static bool pending();
 
 private:
-  static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, kSignals.size()> before_;
+  std::vector<std::pair<int, struct sigaction>> before_;
 };
 
 /// From now on SIGINT or SIGTERM makes the descriptor that this returns

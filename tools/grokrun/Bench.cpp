@@ -36,7 +36,30 @@ struct Arguments {
       restricted;
 };
 
-absl::Status writeTrace(const Arguments &args, Executor &executor) {
+/// The files that were asked for. They are begun before anything is measured:
+/// what cannot be written is found before the figures are there to lose.
+struct Files {
+  std::unique_ptr<OutputFile> json, report, trace; // null: not asked for
+};
+
+absl::StatusOr<Files> beginFiles(const Arguments &args) {
+  Files files;
+  for (auto [path, file] : {std::pair(&args.json, &files.json),
+                            std::pair(&args.report, &files.report),
+                            std::pair(&args.trace, &files.trace)}) {
+    if (path->empty())
+      continue;
+    absl::StatusOr<std::unique_ptr<OutputFile>> begun =
+        OutputFile::create(*path, 0);
+    if (!begun.ok())
+      return begun.status();
+    *file = *std::move(begun);
+  }
+  return files;
+}
+
+absl::Status writeTrace(const Arguments &args, Executor &executor,
+                        OutputFile &file) {
   BenchRequest request = args.request;
   request.steps = std::min(request.steps, kTraceSteps);
   absl::StatusOr<std::vector<TraceSpan>> spans = executor.trace(request);
@@ -44,10 +67,10 @@ absl::Status writeTrace(const Arguments &args, Executor &executor) {
     return absl::Status(
         spans.status().code(),
         absl::StrCat("--trace: ", std::string(spans.status().message())));
-  return writeTextFile(args.trace, chromeTrace(*spans));
+  return file.finish(chromeTrace(*spans));
 }
 
-absl::Status prefillCommand(const Arguments &args) {
+absl::Status prefillCommand(const Arguments &args, const Files &files) {
   absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
   if (!session.ok())
     return session.status();
@@ -58,12 +81,9 @@ absl::Status prefillCommand(const Arguments &args) {
       benchPrefill(*session->bundle, *session->executor, request);
   if (!report.ok())
     return report.status();
-  if (!args.json.empty())
-    if (absl::Status s = writeTextFile(args.json, prefillJson(*report));
-        !s.ok())
-      return s;
-  std::cout << prefillText(*report);
-  return absl::OkStatus();
+  std::cout << prefillText(*report) << std::flush;
+  return files.json ? files.json->finish(prefillJson(*report))
+                    : absl::OkStatus();
 }
 
 /// --deadline-ms, in seconds; nothing if it is not given.
@@ -78,7 +98,7 @@ absl::StatusOr<std::optional<double>> readDeadline(const Arguments &args) {
   return seconds;
 }
 
-absl::Status requestCommand(const Arguments &args) {
+absl::Status requestCommand(const Arguments &args, const Files &files) {
   absl::StatusOr<std::optional<double>> deadline = readDeadline(args);
   if (!deadline.ok())
     return deadline.status();
@@ -100,21 +120,17 @@ absl::Status requestCommand(const Arguments &args) {
     return run.status();
   RequestReport report = requestReport(*session->bundle, *session->executor,
                                        options, *deadline, *std::move(run));
-  if (!args.json.empty())
-    if (absl::Status s = writeTextFile(args.json, requestJson(report)); !s.ok())
+  std::cout << requestText(report) << std::flush;
+  if (files.json)
+    if (absl::Status s = files.json->finish(requestJson(report)); !s.ok())
       return s;
-  if (!args.report.empty()) {
-    absl::StatusOr<std::string> page = requestPage(report, *session->bundle);
-    if (!page.ok())
-      return page.status();
-    if (absl::Status s = writeTextFile(args.report, *page); !s.ok())
-      return s;
-  }
-  std::cout << requestText(report);
-  return absl::OkStatus();
+  if (!files.report)
+    return absl::OkStatus();
+  absl::StatusOr<std::string> page = requestPage(report, *session->bundle);
+  return page.ok() ? files.report->finish(*page) : page.status();
 }
 
-absl::Status decodeCommand(const Arguments &args) {
+absl::Status decodeCommand(const Arguments &args, const Files &files) {
   absl::StatusOr<Session> session = Session::open(args.bundle, args.device);
   if (!session.ok())
     return session.status();
@@ -124,8 +140,8 @@ absl::Status decodeCommand(const Arguments &args) {
       !s.ok())
     return s;
   // The trace first: it is short, and may not be there.
-  if (!args.trace.empty())
-    if (absl::Status s = writeTrace(args, executor); !s.ok())
+  if (files.trace)
+    if (absl::Status s = writeTrace(args, executor, *files.trace); !s.ok())
       return s;
   absl::StatusOr<double> ceiling = executor.streamingCeiling();
   if (!ceiling.ok())
@@ -135,11 +151,8 @@ absl::Status decodeCommand(const Arguments &args) {
     return result.status();
   BenchReport report = benchReport(*session->bundle, executor, args.request,
                                    *std::move(result), *ceiling);
-  if (!args.json.empty())
-    if (absl::Status s = writeTextFile(args.json, benchJson(report)); !s.ok())
-      return s;
-  std::cout << benchText(report);
-  return absl::OkStatus();
+  std::cout << benchText(report) << std::flush;
+  return files.json ? files.json->finish(benchJson(report)) : absl::OkStatus();
 }
 
 absl::Status checkModes(const Arguments &args) {
@@ -164,7 +177,8 @@ absl::Status checkFiles(const Arguments &args) {
 }
 
 absl::Status benchCommand(const Arguments &args) {
-  const std::pair<const char *, absl::Status (*)(const Arguments &)> modes[] = {
+  using Command = absl::Status (*)(const Arguments &, const Files &);
+  const std::pair<const char *, Command> modes[] = {
       {"decode", decodeCommand},
       {"prefill", prefillCommand},
       {"request", requestCommand},
@@ -173,7 +187,10 @@ absl::Status benchCommand(const Arguments &args) {
     if (args.mode == mode) {
       absl::Status status = checkModes(args);
       status.Update(checkFiles(args));
-      return status.ok() ? command(args) : status;
+      if (!status.ok())
+        return status;
+      absl::StatusOr<Files> files = beginFiles(args);
+      return files.ok() ? command(args, *files) : files.status();
     }
   return absl::InvalidArgumentError(
       absl::StrCat("--mode: found '", args.mode,

@@ -7,7 +7,6 @@
 #include "absl/strings/str_format.h"
 #include "runtime/bundle/Json.h"
 #include "tools/cli/Text.h"
-#include "tools/grokrun/Predicted.h"
 
 namespace grok::grokrun {
 namespace {
@@ -47,10 +46,9 @@ Json timesJson(const Distribution &t) {
 BenchReport benchReport(const Bundle &bundle, const Executor &executor,
                         const BenchRequest &request, BenchResult result,
                         double ceiling) {
-  const Manifest &manifest = bundle.manifest();
   BenchReport report;
   report.device = executor.deviceName();
-  report.target = manifest.target.name;
+  report.target = bundle.manifest().target.name;
   report.request = request;
   report.ceiling = ceiling;
   report.experts = meanOf(result.experts);
@@ -61,11 +59,9 @@ BenchReport benchReport(const Bundle &bundle, const Executor &executor,
                                  : kvElementBytes(bundle.plan().activations));
   report.times = distributionOf(result.stepSeconds);
   report.handOvers = handOversOfStep(bundle.model());
-  // What was predicted for a GPU says nothing of the CPU.
-  if (executor.onCpu() == (manifest.sm == 0))
-    report.predicted = findPrediction(
-        manifest.predictionJson,
-        {.request = false, .batch = request.rows, .context = request.context});
+  report.predicted = foretold(
+      bundle, executor,
+      {.request = false, .batch = request.rows, .context = request.context});
   report.stepSeconds = std::move(result.stepSeconds);
   return report;
 }
@@ -87,9 +83,7 @@ std::string benchText(const BenchReport &r) {
       r.byteSeconds() * 1e6, t.p50 * 1e6, t.p99 * 1e6, t.p999 * 1e6,
       t.most * 1e6, t.mean * 1e6, r.tokensPerSecond(), r.ceilingShare() * 100,
       r.handOvers);
-  if (r.predicted)
-    out += predictedText(*r.predicted, r.target, t);
-  return out;
+  return out + predictedText(r.predicted, r.target, t);
 }
 
 std::string benchJson(const BenchReport &r) {
@@ -109,8 +103,8 @@ std::string benchJson(const BenchReport &r) {
               {"tokens_per_second", r.tokensPerSecond()},
               {"ceiling_ratio", r.ceilingShare()},
               {"hand_overs_per_step", r.handOvers}};
-  if (r.predicted)
-    out["predicted"] = predictedJson(*r.predicted, r.times);
+  if (r.predicted.prediction)
+    out["predicted"] = predictedJson(*r.predicted.prediction, r.times);
   if (r.stepSeconds.size() <= kMaxListed) {
     Json &list = out["step_times_us"] = Json::array();
     for (double seconds : r.stepSeconds)

@@ -1,14 +1,13 @@
 // The numbers of a bench run, and how they are shown.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "runtime/Executor.h"
-#include "runtime/bundle/Prediction.h"
 #include "runtime/common/StepWork.h"
 #include "tools/grokrun/Distribution.h"
+#include "tools/grokrun/Predicted.h"
 
 namespace grok::grokrun {
 
@@ -20,7 +19,7 @@ struct BenchReport {
   StepBytes bytes;    // mean
   Distribution times; // seconds, of the steps
   uint32_t handOvers = 0;
-  std::optional<Prediction> predicted;
+  Foretold predicted;
   std::vector<double> stepSeconds;
 
   double byteSeconds() const { return bytes.total() / ceiling; }

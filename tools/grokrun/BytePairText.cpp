@@ -32,6 +32,9 @@ public:
   decode(const std::vector<int32_t> &ids) const override {
     return tokenizer_.decode(ids);
   }
+  std::optional<size_t> longestToken() const override {
+    return tokenizer_.longestToken();
+  }
   absl::StatusOr<std::vector<int32_t>> stopIds() const override {
     std::vector<int32_t> ids;
     for (const char *text : {kEnd, kSeparator})

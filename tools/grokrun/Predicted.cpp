@@ -1,11 +1,23 @@
 #include "tools/grokrun/Predicted.h"
 
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace grok::grokrun {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string named(const PredictionKey &key) {
+  return key.request ? absl::StrFormat("%d + %d ids of batch %d", key.context,
+                                       key.generated, key.batch)
+                     : absl::StrFormat("batch %d at context %d", key.batch,
+                                       key.context);
+}
 
 Json caseJson(const Prediction::Case &c) {
   Json terms = Json::object();
@@ -16,9 +28,30 @@ Json caseJson(const Prediction::Case &c) {
 
 } // namespace
 
-std::string predictedText(const Prediction &predicted,
-                          const std::string &target,
+Foretold foretold(const Bundle &bundle, const Executor &executor,
+                  const PredictionKey &key) {
+  const Manifest &manifest = bundle.manifest();
+  // What was predicted for a GPU says nothing of the CPU.
+  if (executor.onCpu() != (manifest.sm == 0))
+    return {std::nullopt, absl::StrCat("on this device: the bundle is for ",
+                                       manifest.target.name)};
+  if (auto found = findPrediction(manifest.predictionJson, key))
+    return {std::move(found), {}};
+  std::vector<std::string> others;
+  for (const Prediction &one : predictionsOf(manifest.predictionJson))
+    if (one.key.request == key.request)
+      others.push_back(named(one.key));
+  return {std::nullopt,
+          absl::StrCat("for ", named(key), "; the bundle has ",
+                       others.empty() ? "no such predictions"
+                                      : absl::StrJoin(others, ", "))};
+}
+
+std::string predictedText(const Foretold &foretold, const std::string &target,
                           const Distribution &measured) {
+  if (!foretold.prediction)
+    return absl::StrFormat("predicted    nothing %s\n", foretold.none);
+  const Prediction &predicted = *foretold.prediction;
   std::string out = absl::StrFormat("predicted    %.1f us at best, ",
                                     predicted.best.seconds * 1e6);
   if (predicted.expected)

@@ -140,11 +140,11 @@ std::string predictedAndMeasured(const RequestReport &r) {
       if (seconds > 0)
         bar.parts.emplace_back(term, seconds * 1e3);
   };
-  if (r.predicted) {
-    predicted("predicted, best", r.predicted->best);
-    if (r.predicted->expected)
-      predicted("predicted, expected", *r.predicted->expected);
-    predicted("predicted, worst", r.predicted->worst);
+  if (const auto &found = r.predicted.prediction) {
+    predicted("predicted, best", found->best);
+    if (found->expected)
+      predicted("predicted, expected", *found->expected);
+    predicted("predicted, worst", found->worst);
   }
   bars.push_back({"measured, P50", {{"measured", r.total.p50 * 1e3}}});
   bars.push_back({"measured, P99", {{"measured", r.total.p99 * 1e3}}});
@@ -244,11 +244,12 @@ absl::StatusOr<std::string> requestPage(const RequestReport &r,
   }
   page.heading("Predicted and measured");
   page.figure(predictedAndMeasured(r),
-              r.predicted ? "The compiler's prediction by its terms: best and "
-                            "worst over every routing outcome, and expected "
-                            "of random ids."
-                          : "The bundle has no prediction for such requests "
-                            "on this device.");
+              r.predicted.prediction
+                  ? "The compiler's prediction by its terms: best and "
+                    "worst over every routing outcome, and expected "
+                    "of random ids."
+                  : "The bundle has no prediction for such requests "
+                    "on this device.");
   addSlow(page, r);
   if (absl::Status s = report::addBundle(page, bundle); !s.ok())
     return s;

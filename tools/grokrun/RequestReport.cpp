@@ -5,7 +5,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/bundle/Json.h"
-#include "tools/grokrun/Predicted.h"
 
 namespace grok::grokrun {
 namespace {
@@ -127,15 +126,6 @@ void listTimes(const RequestReport &r, Json &out) {
     readings.push_back(sampleJson(sample));
 }
 
-std::string predictionText(const RequestReport &r) {
-  if (!r.predicted)
-    return absl::StrFormat("predicted    nothing for %d + %d ids of batch %d "
-                           "on this device\n",
-                           r.options.promptTokens, r.options.newTokens,
-                           r.options.rows);
-  return predictedText(*r.predicted, r.target, r.total);
-}
-
 } // namespace
 
 const TimedSample *RequestReport::beside(size_t request) const {
@@ -149,10 +139,9 @@ RequestReport requestReport(const Bundle &bundle, const Executor &executor,
                             const RequestBenchOptions &options,
                             std::optional<double> deadline,
                             RequestBenchResult run) {
-  const Manifest &manifest = bundle.manifest();
   RequestReport r;
   r.device = executor.deviceName();
-  r.target = manifest.target.name;
+  r.target = bundle.manifest().target.name;
   r.options = options;
   r.deadline = deadline;
   if (uint32_t compiled = bundle.plan().prefill.tokens;
@@ -169,13 +158,11 @@ RequestReport requestReport(const Bundle &bundle, const Executor &executor,
         r.run.requests.begin(), r.run.requests.end(),
         [&](const RequestTime &t) { return t.seconds > *deadline; }));
   r.slow = slowOnes(r);
-  // What was predicted for a GPU says nothing of the CPU.
-  if (executor.onCpu() == (manifest.sm == 0))
-    r.predicted = findPrediction(manifest.predictionJson,
-                                 {.request = true,
-                                  .batch = options.rows,
-                                  .context = options.promptTokens,
-                                  .generated = options.newTokens});
+  r.predicted = foretold(bundle, executor,
+                         {.request = true,
+                          .batch = options.rows,
+                          .context = options.promptTokens,
+                          .generated = options.newTokens});
   return r;
 }
 
@@ -204,7 +191,7 @@ std::string requestText(const RequestReport &r) {
   if (r.run.device)
     out += memoryText("memory", *r.run.device);
   out += memoryText("resident", r.run.resident);
-  out += predictionText(r);
+  out += predictedText(r.predicted, r.target, r.total);
   for (size_t i : r.slow) {
     absl::StrAppendFormat(&out, "slow         request %d, %.1f us", i,
                           r.run.requests[i].seconds * 1e6);
@@ -242,8 +229,8 @@ std::string requestJson(const RequestReport &r) {
   if (r.run.device)
     out["device_bytes"] = memoryJson(*r.run.device);
   out["resident_bytes"] = memoryJson(r.run.resident);
-  if (r.predicted)
-    out["predicted"] = predictedJson(*r.predicted, r.total);
+  if (r.predicted.prediction)
+    out["predicted"] = predictedJson(*r.predicted.prediction, r.total);
   out["slow"] = slowJson(r);
   if (r.run.samples.empty())
     out["no_readings"] = r.run.noSamples;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bundle/Prediction.h"
 #include "tools/grokrun/Distribution.h"
+#include "tools/grokrun/Predicted.h"
 #include "tools/grokrun/RequestBench.h"
 
 namespace grok::grokrun {
@@ -20,7 +20,7 @@ struct RequestReport {
   Distribution total, first; // seconds, of a request and its first ids
   std::optional<Distribution>
       id; // of each id after the first, if there are any
-  std::optional<Prediction> predicted;
+  Foretold predicted;
   size_t misses = 0; // of the deadline
   /// Requests that missed the deadline or took kSlowShare of the median, the
   /// slowest first, kMostSlow of them at most.

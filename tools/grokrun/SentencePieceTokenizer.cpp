@@ -28,6 +28,8 @@ public:
   decode(const std::vector<int32_t> &ids) const override {
     return plugin_->decode(ids);
   }
+  /// Its normalizer may drop blanks.
+  std::optional<size_t> longestToken() const override { return std::nullopt; }
   absl::StatusOr<std::vector<int32_t>> stopIds() const override {
     return plugin_->stopIds();
   }

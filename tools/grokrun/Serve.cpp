@@ -31,9 +31,9 @@ absl::StatusOr<mode_t> parsePermissions(const std::string &text) {
 
 /// Without a tokenizer, the model takes ids only.
 absl::StatusOr<serve::Model>
-modelOf(const ModelConfig &config,
+modelOf(const ModelConfig &config, uint32_t maxSeq,
         const absl::StatusOr<std::unique_ptr<Tokenizer>> &tokenizer) {
-  serve::Model model{config, nullptr, {}, {}};
+  serve::Model model{config, maxSeq, nullptr, {}, {}};
   if (!tokenizer.ok()) {
     model.noTokenizer = std::string(tokenizer.status().message());
     return model;
@@ -57,7 +57,7 @@ absl::Status serveCommand(const Arguments &args) {
   absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
       Tokenizer::open(*session->bundle);
   absl::StatusOr<serve::Model> model =
-      modelOf(session->bundle->model(), tokenizer);
+      modelOf(session->bundle->model(), session->executor->maxSeq(), tokenizer);
   if (!model.ok())
     return model.status();
   serve::Outbox outbox;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ public:
   /// Any bytes: a token may be a part of a character.
   virtual absl::StatusOr<std::string>
   decode(const std::vector<int32_t> &ids) const = 0;
+  /// Bytes of the longest token of a text; nothing if that bounds no text's
+  /// ids, as the tokenizer changes the text first.
+  virtual std::optional<size_t> longestToken() const = 0;
   /// The ids after which a text ends: the end's and the separator's.
   virtual absl::StatusOr<std::vector<int32_t>> stopIds() const = 0;
 };

@@ -1,12 +1,13 @@
-"""load.py GROKRUN BUNDLE REQUESTS [DEVICE [FLAG...]]: four clients share the requests, one of them is killed on the way. Every other
-answer must be that of `grokrun generate`, or a part of it at the request's deadline; none later than its deadline by more than
-one request takes."""
+"""load.py [--seed N] GROKRUN BUNDLE REQUESTS [DEVICE [FLAG...]]: four clients share the requests, one of them is killed on the way.
+Every other answer must be that of `grokrun generate`, or a part of it at the request's deadline; none later than its deadline by
+more than one request takes. Requests, victim and the moment of its end follow from the seed, which is another one in every run
+that names none, and printed."""
+import argparse
 import json
 import multiprocessing
 import os
 import random
 import signal
-import sys
 import time
 
 from serving import Client, Server, generate
@@ -14,9 +15,8 @@ from serving import Client, Server, generate
 CLIENTS, PROMPTS, MOST_IDS, AT_ONCE = 4, 12, 24, 12
 
 
-def client(server, number, requests, wanted, pipe):
+def client(server, draw, requests, wanted, pipe):
     """Keeps some requests in flight; reports times in ms: how long each took beside its wait, how late it was."""
-    draw = random.Random(number)
     connection = Client(server)
     waiting, longest, latest, counts = {}, 0, -1e9, {"done": 0, "deadline_exceeded": 0, "streamed": 0}
     sent = 0
@@ -53,16 +53,18 @@ def client(server, number, requests, wanted, pipe):
     pipe.send(("end", (longest, latest, counts)))
 
 
-def main(grokrun, bundle, requests, device="cpu", *flags):
-    draw = random.Random(1)
+def main(seed, grokrun, bundle, requests, device, flags):
+    print("seed", seed, flush=True)
+    draw = random.Random(seed)
     prompts = [[draw.randrange(2048) for _ in range(1 + 3 * i)] for i in range(PROMPTS)]
     wanted = [(ids, generate(grokrun, bundle, ids, MOST_IDS, device)) for ids in prompts]
     with Server(grokrun, bundle, *flags, device=device) as server:
         begin = time.monotonic()
         pipes, processes = [], []
-        for number in range(CLIENTS):
+        for _ in range(CLIENTS):
             ours, theirs = multiprocessing.Pipe()
-            process = multiprocessing.Process(target=client, args=(server, number, requests // CLIENTS, wanted, theirs))
+            process = multiprocessing.Process(target=client, args=(server, random.Random(draw.getrandbits(64)),
+                                                                   requests // CLIENTS, wanted, theirs))
             process.start()
             theirs.close()
             pipes.append(ours)
@@ -93,4 +95,12 @@ def main(grokrun, bundle, requests, device="cpu", *flags):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    parser.add_argument("grokrun")
+    parser.add_argument("bundle")
+    parser.add_argument("requests", type=int)
+    parser.add_argument("device", nargs="?", default="cpu")
+    parser.add_argument("flags", nargs=argparse.REMAINDER)
+    args = parser.parse_args()
+    main(args.seed, args.grokrun, args.bundle, args.requests, args.device, args.flags)

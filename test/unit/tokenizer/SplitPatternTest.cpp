@@ -1,4 +1,5 @@
 // Patterns of other files than the released one.
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,26 @@ TEST(SplitPattern, InvalidBytesArePieces) {
   EXPECT_EQ(*split(R"(\p{L}+)", "a\xff"
                                 "b"),
             (Pieces{"a", "\xff", "b"}));
+}
+
+/// Other bytes end what the text's begin and end are, and hide nothing.
+TEST(SplitPattern, InvalidBytesAreNoEnds) {
+  EXPECT_EQ(*split("^a|b$|x*", "a\xff"
+                               "ab\x80\xe6\x97zb"),
+            (Pieces{"a",
+                    "\xff"
+                    "ab\x80\xe6\x97z",
+                    "b"}));
+  EXPECT_EQ(*split("x*", "\xe6\x97\xa5x\xe6"),
+            (Pieces{"\xe6\x97\xa5", "x", "\xe6"}));
+}
+
+/// A text's time is as its length: looked through at every match, this one took
+/// minutes.
+TEST(SplitPattern, LongTexts) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(split(R"(\p{N}|\s+)", std::string(1 << 20, '7'))->size(), 1u << 20);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST(SplitPattern, NoPattern) {

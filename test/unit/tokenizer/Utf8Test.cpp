@@ -27,6 +27,16 @@ TEST(Utf8, NoCharacterIsNotHeldBack) {
   EXPECT_EQ(completeBytes("a\xf4\x90"), 3u);
 }
 
+TEST(Utf8, Valid) {
+  EXPECT_EQ(validBytes(""), 0u);
+  EXPECT_EQ(validBytes("a\xc3\xa9\xf0\x9f\x91\x8d"), 7u);
+  EXPECT_EQ(validBytes("a\xc3"), 1u);
+  EXPECT_EQ(validBytes("a\xed\xa0\x80"
+                       "b"),
+            1u);
+  EXPECT_EQ(validBytes("\x80"), 0u);
+}
+
 TEST(Utf8, Replaced) {
   const std::string r = "\xef\xbf\xbd";
   EXPECT_EQ(replaceInvalid("a\xc3\xa9"), "a\xc3\xa9");

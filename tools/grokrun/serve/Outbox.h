@@ -1,5 +1,5 @@
-// What the service's thread has for the server's: ids and answers, and a
-// descriptor that is readable while there are some.
+// What the other threads have for the server's: a prompt's ids, new ids and
+// answers, and a descriptor that is readable while there are some.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -10,16 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "runtime/service/Request.h"
 #include "tools/grokrun/serve/Descriptor.h"
 
 namespace grok::serve {
 
-/// Of one request: its next ids, or its answer.
+/// Of one request: its next ids, its answer, or what its text became.
 struct Event {
   uint64_t request = 0; // the server's number of it
   std::vector<int32_t> ids;
   std::optional<service::Answer> answer;
+  std::optional<absl::StatusOr<std::vector<int32_t>>> prompt;
 };
 
 class Outbox {

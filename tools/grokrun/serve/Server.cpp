@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
@@ -52,13 +53,15 @@ std::vector<pollfd> Server::watched(int stop) const {
 
 /// Milliseconds that may pass without an event; -1: any.
 int Server::timeout() const {
-  const std::optional<Clock::time_point> &until =
-      giveUp_ ? giveUp_ : acceptAgain_;
+  std::optional<Clock::time_point> until = giveUp_ ? giveUp_ : acceptAgain_;
+  for (const auto &[number, pending] : pending_)
+    if (auto end = pending.deadline(); !pending.isEncoded && end)
+      until = std::min(until.value_or(*end), *end);
   if (!until)
     return -1;
   auto left =
       std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now());
-  return int(std::max<int64_t>(left.count(), 0));
+  return int(std::clamp<int64_t>(left.count(), 0, INT_MAX));
 }
 
 void Server::poll(int stop) {
@@ -79,6 +82,7 @@ void Server::poll(int stop) {
   }
   if (all[1].revents)
     takeEvents();
+  endLateTexts();
   if (all[0].revents)
     beginStop();
   if (all[2].revents && !stopping_)
@@ -134,60 +138,106 @@ void Server::takeLine(uint64_t client, Connection &connection,
   if (status.ok())
     status = submit(client, std::move(parsed));
   if (!status.ok())
-    connection.write(
-        refusalLine(id, refusalCode(status), std::string(status.message())));
+    refuse(connection, id, status);
 }
 
-absl::Status Server::promptIds(WireRequest &request) const {
+void Server::refuse(Connection &connection, const nlohmann::json &id,
+                    const absl::Status &status) {
+  connection.write(
+      refusalLine(id, refusalCode(status), std::string(status.message())));
+}
+
+/// Whether the encoder may have the text. One that is too long whatever its ids
+/// are does not take its time.
+absl::Status Server::checkText(const std::string &prompt) {
   if (!model_.tokenizer)
     return absl::InvalidArgumentError(model_.noTokenizer);
-  absl::StatusOr<std::vector<int32_t>> ids =
-      model_.tokenizer->encode(request.prompt);
-  if (!ids.ok())
-    return absl::InvalidArgumentError(
-        absl::StrCat("key 'prompt': ", std::string(ids.status().message())));
-  request.ids = *std::move(ids);
-  return absl::OkStatus();
+  std::optional<size_t> longest = model_.tokenizer->longestToken();
+  if (longest && prompt.size() > *longest * model_.maxSeq)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "key 'prompt': found ", prompt.size(), " bytes, expected at most ",
+        *longest * model_.maxSeq, ", the length in use of ", model_.maxSeq,
+        " ids with up to ", *longest, " bytes each; shorten the prompt"));
+  return service_.checkRoom(size_t(std::ranges::count_if(
+      pending_, [](const auto &p) { return !p.second.isEncoded; })));
 }
 
 absl::Status Server::submit(uint64_t client, ParsedLine parsed) {
-  const Clock::time_point now = Clock::now();
   if (stopping_)
     return absl::UnavailableError(
         "found a server that is shutting down, expected one that takes "
         "requests; ask another one");
-  WireRequest &wire = parsed.request;
-  const bool isText = wire.ids.empty();
+  const bool isText = parsed.request.ids.empty();
   if (isText)
-    if (absl::Status status = promptIds(wire); !status.ok())
+    if (absl::Status status = checkText(parsed.request.prompt); !status.ok())
       return status;
   const uint64_t number = ++last_;
   Pending &pending = pending_[number];
   pending.client = client;
   pending.id = std::move(parsed.id);
-  pending.streams = wire.stream;
-  if (!wire.ignoreEos && isText)
-    pending.stopIds = model_.textStopIds;
-  else if (!wire.ignoreEos && model_.config.eosId >= 0)
+  pending.received = Clock::now();
+  pending.wire = std::move(parsed.request);
+  pending.isEncoded = !isText;
+  if (isText) {
+    encoder_.add(client, number, std::move(pending.wire.prompt));
+    return absl::OkStatus();
+  }
+  if (!pending.wire.ignoreEos && model_.config.eosId >= 0)
     pending.stopIds = {int32_t(model_.config.eosId)};
-  if (isText)
-    pending.text.emplace(*model_.tokenizer, wire.ids);
-  service::Request request{
-      std::move(wire.ids), wire.maxNew, pending.stopIds, wire.temperature,
-      wire.seed,           {},          nullptr,         nullptr};
-  if (wire.deadlineMs)
-    request.deadline = service::after(now, *wire.deadlineMs / 1e3);
-  if (wire.stream)
-    request.onIds = [&outbox = outbox_, number](std::span<const int32_t> ids) {
-      outbox.post({number, {ids.begin(), ids.end()}, {}});
-    };
-  request.onAnswer = [&outbox = outbox_, number](service::Answer answer) {
-    outbox.post({number, {}, std::move(answer)});
-  };
-  absl::Status status = service_.submit(std::move(request), pending.number);
+  absl::Status status = start(number, pending);
   if (!status.ok())
     pending_.erase(number);
   return status;
+}
+
+/// What the encoder made of a request's text.
+absl::Status Server::takeIds(uint64_t number, Pending &pending,
+                             absl::StatusOr<std::vector<int32_t>> ids) {
+  pending.isEncoded = true;
+  if (!ids.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("key 'prompt': ", std::string(ids.status().message())));
+  pending.wire.ids = *std::move(ids);
+  if (!pending.wire.ignoreEos)
+    pending.stopIds = model_.textStopIds;
+  pending.text.emplace(*model_.tokenizer, pending.wire.ids);
+  return start(number, pending);
+}
+
+/// Gives a request that has its ids to the service.
+absl::Status Server::start(uint64_t number, Pending &pending) {
+  service::Request request;
+  request.ids = std::move(pending.wire.ids);
+  request.maxNew = pending.wire.maxNew;
+  request.stopIds = pending.stopIds;
+  request.temperature = pending.wire.temperature;
+  request.seed = pending.wire.seed;
+  request.deadline = pending.deadline();
+  request.received = pending.received;
+  if (pending.wire.stream)
+    request.onIds = [&outbox = outbox_, number](std::span<const int32_t> ids) {
+      outbox.post({number, {ids.begin(), ids.end()}, {}, {}});
+    };
+  request.onAnswer = [&outbox = outbox_, number](service::Answer answer) {
+    outbox.post({number, {}, std::move(answer), {}});
+  };
+  return service_.submit(std::move(request), pending.number);
+}
+
+/// The service keeps the deadlines of the requests that it has.
+void Server::endLateTexts() {
+  std::erase_if(pending_, [&](auto &item) {
+    auto &[number, pending] = item;
+    if (pending.isEncoded || !pending.deadline() ||
+        *pending.deadline() > Clock::now())
+      return false;
+    encoder_.drop(pending.client, number);
+    service::Answer answer;
+    answer.status = service::deadlineExceeded(0, pending.wire.maxNew);
+    answer.times.answered = service::secondsSince(pending.received);
+    clients_.at(pending.client).write(answerLine(pending.id, answer, ""));
+    return true;
+  });
 }
 
 void Server::takeEvents() {
@@ -199,6 +249,15 @@ void Server::takeEvents() {
     }
     if (pending == pending_.end()) // its client has gone
       continue;
+    if (event.prompt) {
+      absl::Status status =
+          takeIds(event.request, pending->second, *std::move(event.prompt));
+      if (!status.ok()) {
+        refuse(clients_.at(pending->second.client), pending->second.id, status);
+        pending_.erase(pending);
+      }
+      continue;
+    }
     const bool last = event.answer.has_value();
     takeEvent(std::move(event), pending->second);
     if (last)
@@ -226,7 +285,7 @@ void Server::takeEvent(Event event, Pending &pending) {
   if (pending.text) {
     // Ids that were streamed are in the text already.
     std::span<const int32_t> ids = event.ids;
-    if (event.answer && !pending.streams)
+    if (event.answer && !pending.wire.stream)
       ids = event.answer->ids;
     text.emplace();
     if (absl::Status status =
@@ -241,6 +300,13 @@ void Server::takeEvent(Event event, Pending &pending) {
   connection.write(answerLine(pending.id, *event.answer, text));
 }
 
+void Server::cancel(uint64_t number, const Pending &pending) {
+  if (pending.isEncoded)
+    service_.cancel(pending.number);
+  else
+    encoder_.drop(pending.client, number);
+}
+
 /// Clients that have gone, and those that are done.
 void Server::dropClients() {
   std::erase_if(clients_, [&](const auto &item) {
@@ -249,7 +315,7 @@ void Server::dropClients() {
     if (connection.broken()) {
       for (const auto &p : pending_)
         if (isOf(p))
-          service_.cancel(p.second.number);
+          cancel(p.first, p.second);
       std::erase_if(pending_, isOf);
       return true;
     }

@@ -1,5 +1,6 @@
 // The event loop of grokrun serve: one thread that reads and writes all
-// sockets and never waits for one of them; the service's thread computes.
+// sockets and never waits for one of them; the service's thread computes, the
+// encoder's turns texts into ids.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 #include "runtime/service/Service.h"
 #include "tools/grokrun/serve/AnswerText.h"
 #include "tools/grokrun/serve/Connection.h"
+#include "tools/grokrun/serve/Encoder.h"
 #include "tools/grokrun/serve/Outbox.h"
 #include "tools/grokrun/serve/Protocol.h"
 #include "tools/grokrun/serve/SocketFile.h"
@@ -22,6 +24,7 @@ inline constexpr size_t kMostClients = 256;
 
 struct Model {
   const ModelConfig &config;
+  uint32_t maxSeq;                     // the length in use
   const grokrun::Tokenizer *tokenizer; // null: ids only
   std::string noTokenizer;             // why
   /// After which an answer to a text ends.
@@ -33,7 +36,8 @@ public:
   /// `outbox` must outlive the service's requests, so it was made before it.
   Server(SocketFile &socket, service::Service &service, Outbox &outbox,
          const Model &model)
-      : socket_(socket), service_(service), outbox_(outbox), model_(model) {}
+      : socket_(socket), service_(service), outbox_(outbox), model_(model),
+        encoder_(model.tokenizer, outbox) {}
 
   /// Serves until `stop` is readable, then answers what was accepted. The error
   /// of the executor, if one ended it.
@@ -45,11 +49,19 @@ private:
   struct Pending {
     uint64_t client = 0;
     nlohmann::json id;
-    uint64_t number = 0; // the service's
-    bool streams = false;
+    Clock::time_point received;
+    WireRequest wire;      // what the service hasn't got yet
+    bool isEncoded = true; // false: the encoder has the text
+    uint64_t number = 0;   // the service's
     std::vector<int32_t> stopIds;
     std::optional<AnswerText> text; // of a prompt that was a text
     std::string shown;              // of it so far
+
+    std::optional<Clock::time_point> deadline() const {
+      if (!wire.deadlineMs)
+        return std::nullopt;
+      return service::after(received, *wire.deadlineMs / 1e3);
+    }
   };
 
   void poll(int stop);
@@ -60,7 +72,14 @@ private:
   void takeLine(uint64_t client, Connection &connection,
                 const Connection::Line &line);
   absl::Status submit(uint64_t client, ParsedLine parsed);
-  absl::Status promptIds(WireRequest &request) const;
+  absl::Status checkText(const std::string &prompt);
+  absl::Status start(uint64_t number, Pending &pending);
+  absl::Status takeIds(uint64_t number, Pending &pending,
+                       absl::StatusOr<std::vector<int32_t>> ids);
+  void endLateTexts();
+  static void refuse(Connection &connection, const nlohmann::json &id,
+                     const absl::Status &status);
+  void cancel(uint64_t number, const Pending &pending);
   void takeEvents();
   void takeEvent(Event event, Pending &pending);
   absl::Status addText(Pending &pending, std::span<const int32_t> ids,
@@ -73,6 +92,7 @@ private:
   service::Service &service_;
   Outbox &outbox_;
   const Model &model_;
+  Encoder encoder_;
   uint64_t last_ = 0; // number given to a client or a request
   std::map<uint64_t, Connection> clients_;
   std::map<uint64_t, Pending> pending_;
