@@ -16,6 +16,8 @@ struct Arguments {
 };
 
 absl::Status inspectCommand(const Arguments &args) {
+  if (absl::Status s = checkApart(args.report, {args.bundle}); !s.ok())
+    return s;
   absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(args.bundle);
   if (!bundle.ok())
     return bundle.status();
