@@ -51,9 +51,9 @@ private:
     constexpr llvm::StringRef kOpening = "([{<", kClosing = ")]}>";
     if (kOpening.contains(c))
       open_ += c;
-    else if (size_t kind = kClosing.find(c);
-             kind != llvm::StringRef::npos && !open_.empty() &&
-             open_.back() == kOpening[kind])
+    else if (size_t kind = kClosing.find(c); kind != llvm::StringRef::npos &&
+                                             !open_.empty() &&
+                                             open_.back() == kOpening[kind])
       open_.pop_back();
   }
 
@@ -70,8 +70,8 @@ private:
 
   llvm::StringRef text_;
   size_t at_ = 0;
-  std::string open_;  // brackets that wait for their ends
-  size_t signs_ = 0;  // minus signs without anything else in between
+  std::string open_; // brackets that wait for their ends
+  size_t signs_ = 0; // minus signs without anything else in between
 };
 
 } // namespace

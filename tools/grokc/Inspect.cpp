@@ -31,9 +31,9 @@ absl::Status inspectCommand(const Arguments &args) {
     if (absl::Status s = writeTextFile(args.report, *page); !s.ok())
       return s;
   }
-  // A path need not be UTF-8.
+  // ASCII, as a terminal obeys other bytes; a path need not be UTF-8.
   using Handler = nlohmann::json::error_handler_t;
-  std::cout << (args.json ? shown->dump(2, ' ', false, Handler::replace) + "\n"
+  std::cout << (args.json ? shown->dump(2, ' ', true, Handler::replace) + "\n"
                           : inspectText(*shown));
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #include "tools/grokrun/Predicted.h"
 
 #include "absl/strings/str_format.h"
+#include "tools/cli/Printable.h"
 
 namespace grok::grokrun {
 namespace {
@@ -25,7 +26,8 @@ std::string predictedText(const Prediction &predicted,
     absl::StrAppendFormat(&out, "%.1f expected, ",
                           predicted.expected->seconds * 1e6);
   absl::StrAppendFormat(&out, "%.1f at worst, for %s; ",
-                        predicted.worst.seconds * 1e6, target);
+                        predicted.worst.seconds * 1e6,
+                        cli::printableLine(target));
   if (predicted.expected)
     absl::StrAppendFormat(&out, "P50 / expected %.3f, ",
                           measured.p50 / predicted.expected->seconds);
