@@ -105,10 +105,9 @@ static std::unique_ptr<llvm::MemoryBuffer> readText(const std::string &file,
     error = "error: " + error;
     return nullptr;
   }
-  const std::string name = file == "-" ? "<stdin>" : file;
-  error = mlir::isBytecode(*text)
-              ? "error: " + name + ": found bytecode, expected IR as text"
-              : grok::findDeepNesting(text->getBuffer(), name);
+  if (!mlir::isBytecode(*text))
+    error = grok::findDeepNesting(text->getBuffer(),
+                                  file == "-" ? "<stdin>" : file);
   return error.empty() ? std::move(text) : nullptr;
 }
 
