@@ -30,6 +30,10 @@ uint32_t parsePtx(const std::string &text) {
   return uint32_t(text[0] - '0') * 10 + uint32_t(text[2] - '0');
 }
 
+/// The least of every time, rate and share, whatever its unit. Parts are far
+/// above it, and times computed from such numbers are far from overflow.
+constexpr double kLeastReal = 0.001;
+
 /// Reads the members of a target description, each with its range.
 class Reader {
 public:
@@ -59,11 +63,10 @@ private:
     if (in_.ok() && (out < 1 || out > uint64_t(1) << 48))
       in_.fail(key, absl::StrCat(out), "1 .. 2^48 bytes");
   }
-  void real(const char *key, double &out, double low, double high) {
+  void real(const char *key, double &out, double high) {
     in_.number(key, out);
-    if (in_.ok() && !(out > low && out <= high))
-      in_.fail(key, absl::StrCat(out),
-               absl::StrCat("more than ", low, ", at most ", high));
+    if (in_.ok() && !(out >= kLeastReal && out <= high))
+      in_.fail(key, absl::StrCat(out), absl::StrCat(kLeastReal, " .. ", high));
   }
 
   void readCode() {
@@ -116,14 +119,14 @@ private:
   }
 
   void readTimes() {
-    real("bandwidth_gb_s", t_.bandwidthGbS, 0, 1e6);
-    real("clock_mhz", t_.clockMhz, 0, 1e5);
-    real("hand_over_us", t_.handOverUs, 0, 1e6);
-    real("hand_over_stream_us", t_.handOverStreamUs, 0, 1e6);
-    real("launch_us", t_.launchUs, 0, 1e6);
-    real("launch_max_us", t_.launchMaxUs, 0, 1e6);
-    real("stream_efficiency", t_.streamEfficiency, 0, 1);
-    real("shared_bytes_per_cycle", t_.sharedBytesPerCycle, 0, 1e6);
+    real("bandwidth_gb_s", t_.bandwidthGbS, 1e6);
+    real("clock_mhz", t_.clockMhz, 1e5);
+    real("hand_over_us", t_.handOverUs, 1e6);
+    real("hand_over_stream_us", t_.handOverStreamUs, 1e6);
+    real("launch_us", t_.launchUs, 1e6);
+    real("launch_max_us", t_.launchMaxUs, 1e6);
+    real("stream_efficiency", t_.streamEfficiency, 1);
+    real("shared_bytes_per_cycle", t_.sharedBytesPerCycle, 1e6);
     if (!in_.ok())
       return;
     if (t_.handOverStreamUs < t_.handOverUs)
@@ -139,8 +142,8 @@ private:
     if (!curve)
       return;
     constexpr const char *kExpected =
-        "an ascending list of pairs [share of SMs, share of rate] that ends "
-        "with [1, 1]";
+        "an ascending list of pairs [share of SMs, share of rate], both 0.001 "
+        "or more, that ends with [1, 1]";
     auto bad = [&](std::string pointer, const nlohmann::json &found) {
       in_.fail(absl::InvalidArgumentError(
           absl::StrCat(document_.place(pointer), ": key 'stream_curve': found ",
@@ -156,7 +159,8 @@ private:
           !pair[1].is_number())
         return bad(pointer, pair);
       StreamPoint point{pair[0].get<double>(), pair[1].get<double>()};
-      if (!(point.sms > last.sms && point.rate >= last.rate && point.sms <= 1 &&
+      if (!(point.sms >= kLeastReal && point.rate >= kLeastReal &&
+            point.sms > last.sms && point.rate >= last.rate && point.sms <= 1 &&
             point.rate <= 1))
         return bad(pointer, pair);
       t_.streamCurve.push_back(last = point);

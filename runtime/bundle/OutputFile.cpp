@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <filesystem>
 #include <linux/magic.h>
+#include <optional>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -12,6 +14,8 @@
 
 namespace grok {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// What is at an output's path.
 struct Place {
@@ -28,9 +32,9 @@ std::string directoryOf(const std::string &path) {
 /// Whether a link is one of /proc/PID/fd, which leads to an open file and not
 /// to a name.
 bool isOpenFileLink(const std::string &link) {
-  struct statfs fs;
-  return ::statfs(directoryOf(link).c_str(), &fs) == 0 &&
-         fs.f_type == PROC_SUPER_MAGIC;
+  struct statfs info;
+  return ::statfs(directoryOf(link).c_str(), &info) == 0 &&
+         info.f_type == PROC_SUPER_MAGIC;
 }
 
 absl::StatusOr<std::string> readLink(const std::string &link) {
@@ -71,7 +75,72 @@ absl::StatusOr<Place> findPlace(const std::string &path) {
             "a new name"));
 }
 
+/// What a file is, whatever its name.
+struct Identity {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const Identity &) const = default;
+};
+
+std::optional<Identity> identify(const fs::path &path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0)
+    return std::nullopt;
+  return Identity{info.st_dev, info.st_ino};
+}
+
+/// Whether one of a directory's files, or what a link there leads to, is
+/// `file`.
+bool holds(const fs::path &directory, Identity file) {
+  constexpr auto kSkip = fs::directory_options::skip_permission_denied;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(directory, kSkip, error), end;
+       !error && at != end; at.increment(error))
+    if (identify(at->path()) == file)
+      return true;
+  return false;
+}
+
+/// Whether a file, or a new one of that name, is below `directory`.
+bool liesIn(const std::string &file, Identity directory) {
+  std::error_code error;
+  fs::path at = fs::canonical(directoryOf(file), error);
+  for (; !error && !at.empty(); at = at.parent_path()) {
+    if (identify(at) == directory)
+      return true;
+    if (at == at.root_path())
+      break;
+  }
+  return false;
+}
+
+bool isPartOf(const Place &place, const std::string &input) {
+  const std::optional<Identity> whole = identify(input),
+                                file = identify(place.path);
+  if (!whole)
+    return false; // no file: whoever reads it will tell
+  return file == whole || liesIn(place.path, *whole) ||
+         (file && holds(input, *file));
+}
+
 } // namespace
+
+absl::Status checkApart(const std::string &output,
+                        std::initializer_list<std::string> inputs) {
+  if (output.empty())
+    return absl::OkStatus();
+  absl::StatusOr<Place> place = findPlace(output);
+  if (!place.ok())
+    return place.status();
+  if (place->direct)
+    return absl::OkStatus();
+  for (const std::string &input : inputs)
+    if (isPartOf(*place, input))
+      return absl::InvalidArgumentError(absl::StrCat(
+          output, ": found a file of the input ", input,
+          ", expected an output apart from it; choose another name"));
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<OutputFile>>
 OutputFile::create(const std::string &path, uint64_t bytes) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,6 +39,12 @@ private:
   Temporary staged_; // none: there is nothing to rename or remove
   FileWriter writer_;
 };
+
+/// InvalidArgument if writing `output` would change one of `inputs`, which are
+/// files and directories of files: if it is one of their files, under whatever
+/// name, or lies inside of a directory.
+absl::Status checkApart(const std::string &output,
+                        std::initializer_list<std::string> inputs);
 
 /// The whole of an output file.
 absl::Status writeTextFile(const std::string &path, std::string_view text);

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "runtime/bundle/DecodeMemory.h"
+#include "runtime/bundle/Json.h"
 #include "runtime/common/Rope.h"
 #include "runtime/cuda/SlotTable.h"
 
@@ -115,7 +116,7 @@ absl::Status CudaExecutor::checkDevice(const Bundle &bundle) {
     return absl::FailedPreconditionError(
         absl::StrFormat("%s: compiled for %s, which has no GPU code; compile "
                         "or retarget it for the GPU",
-                        bundle.path(), manifest.target.name));
+                        bundle.path(), json::printable(manifest.target.name)));
   if (api_.version < int(manifest.minimumDriver))
     return absl::FailedPreconditionError(
         absl::StrFormat("%s: needs a driver for CUDA %d.%d, found one for CUDA "

@@ -34,15 +34,12 @@ int report(const absl::Status &status) {
                 ours ? kInternalError : kUserError);
 }
 
-/// What is printed already stays in its buffer: it is not whole.
 [[noreturn]] void terminated() {
   try {
     if (std::current_exception())
       throw;
   } catch (const std::bad_alloc &) {
-    std::fprintf(stderr, "error: %s\n", kOutOfMemory);
-    removeTemporaries();
-    ::_exit(kUserError);
+    exitWithoutMemory();
   } catch (...) {
   }
   std::abort();
@@ -124,6 +121,13 @@ int runTool(CLI::App &app, int argc, char **argv,
                    : report("found standard output closed or full, expected to "
                             "write to it",
                             kUserError);
+}
+
+/// What is printed already stays in its buffer: it is not whole.
+void exitWithoutMemory() {
+  std::fprintf(stderr, "error: %s\n", kOutOfMemory);
+  removeTemporaries();
+  ::_exit(kUserError);
 }
 
 void explainTermination() { std::set_terminate(terminated); }

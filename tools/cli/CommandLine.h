@@ -32,6 +32,9 @@ int runTool(CLI::App &app, int argc, char **argv,
 /// temporaries left.
 void explainTermination();
 
+/// The same at once, from where memory ends.
+[[noreturn]] void exitWithoutMemory();
+
 /// "error: MESSAGE" of what escaped `runTool`; exit status 1 where the system
 /// has no memory or no thread left, else 70.
 int reportException(const std::exception &e);

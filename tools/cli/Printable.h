@@ -1,4 +1,5 @@
-// Text with names of files or tensors in it, made fit for a terminal.
+// Text with names of files or tensors, or a file's own words, in it, made fit
+// for a terminal.
 #pragma once
 
 #include <string>
@@ -8,5 +9,8 @@ namespace grok::cli {
 
 /// Of control characters only line ends stay; others become "\x1b".
 std::string printable(std::string_view text);
+
+/// No control character stays: what is one line, or a part of one, stays that.
+std::string printableLine(std::string_view text);
 
 } // namespace grok::cli

@@ -1,16 +1,29 @@
 // grok-opt: runs the compiler's passes on IR in text form, each alone or in a
 // chain.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include "compiler/Passes/Passes.h"
 #include "ir/Model/GrokDialect.h"
 #include "ir/Plan/PlanDialect.h"
 #include "runtime/bundle/InputFile.h"
+#include "runtime/bundle/OutputFile.h"
+#include "tools/cli/BusError.h"
+#include "tools/cli/Signals.h"
+#include "tools/grok-opt/Nesting.h"
 
 /// In the order in which the compiler runs them.
 static constexpr const char *kPasses[] = {
@@ -58,7 +71,74 @@ static void hideCodeGeneratorOptions() {
   }
 }
 
+/// LLVM ends the process where it cannot write to standard output or has no
+/// memory.
+static void explainFatalErrors() {
+  auto explain = [](void *, const char *reason, bool) {
+    std::fprintf(stderr, "error: %s\n", reason);
+    std::_Exit(1);
+  };
+  llvm::install_fatal_error_handler(explain);
+  llvm::install_bad_alloc_error_handler(explain);
+}
+
+static int fail(llvm::StringRef message) {
+  llvm::errs() << message << "\n";
+  return 1;
+}
+
+static int fail(const absl::Status &status) {
+  return fail("error: " + std::string(status.message()));
+}
+
+/// Standard input if `file` is "-".
+static std::unique_ptr<llvm::MemoryBuffer> readText(const std::string &file,
+                                                    std::string &error) {
+  if (absl::Status status =
+          file == "-" ? absl::OkStatus() : grok::checkInputFile(file);
+      !status.ok()) {
+    error = "error: " + std::string(status.message());
+    return nullptr;
+  }
+  std::unique_ptr<llvm::MemoryBuffer> text = mlir::openInputFile(file, &error);
+  if (!text) {
+    error = "error: " + error;
+    return nullptr;
+  }
+  if (!mlir::isBytecode(*text))
+    error = grok::findDeepNesting(text->getBuffer(),
+                                  file == "-" ? "<stdin>" : file);
+  return error.empty() ? std::move(text) : nullptr;
+}
+
+/// Runs the passes that the command line names.
+static int process(const std::string &input, const std::string &output,
+                   mlir::DialectRegistry &registry,
+                   const mlir::MlirOptMainConfig &config) {
+  const bool toFile = output != "-";
+  if (toFile)
+    if (absl::Status status = grok::checkApart(output, {input}); !status.ok())
+      return fail(status);
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> text = readText(input, error);
+  if (!text)
+    return fail(error);
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  const bool done = mlir::succeeded(
+      mlir::MlirOptMain(stream, std::move(text), registry, config));
+  if (!toFile)
+    llvm::outs() << result;
+  else if (done)
+    if (absl::Status status = grok::writeTextFile(output, result); !status.ok())
+      return fail(status);
+  return done ? 0 : 1;
+}
+
 int main(int argc, char **argv) {
+  grok::removeTemporariesOnSignals();
+  grok::explainBusErrors();
+  explainFatalErrors();
   hideCodeGeneratorOptions();
   mlir::DialectRegistry registry;
   registry.insert<grok::ir::GrokDialect, grok::plan::PlanDialect>();
@@ -75,11 +155,9 @@ int main(int argc, char **argv) {
   }
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "runs passes on Grok models and plans", registry);
-  if (input != "-")
-    if (absl::Status status = grok::checkInputFile(input); !status.ok()) {
-      llvm::errs() << "error: " << std::string(status.message()) << "\n";
-      return 1;
-    }
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, input, output, registry));
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(argc, argv, input, output, registry));
+  return process(input, output, registry, config);
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -240,10 +241,24 @@ absl::Status writeText(const std::string &text, const std::string &output) {
   return writeTextFile(output, text);
 }
 
+/// A bundle replaces a bundle only, text whatever has its name.
+absl::Status checkTextOutput(const Arguments &args,
+                             const CompileRequest &request) {
+  if (request.emit == EmitPhase::kBundle)
+    return absl::OkStatus();
+  const std::vector<std::string> shipped = shippedTargets();
+  const bool file = std::ranges::find(shipped, args.target) == shipped.end();
+  return checkApart(args.output,
+                    {args.config, request.checkpoint, args.histogram,
+                     file ? args.target : std::string()});
+}
+
 absl::Status compileCommand(const Arguments &args) {
   absl::StatusOr<CompileRequest> request = readRequest(args);
   if (!request.ok())
     return request.status();
+  if (absl::Status status = checkTextOutput(args, *request); !status.ok())
+    return status;
   std::ostringstream text;
   if (absl::Status status = compile(*request, text, consoleHooks());
       !status.ok())

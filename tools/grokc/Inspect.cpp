@@ -16,6 +16,8 @@ struct Arguments {
 };
 
 absl::Status inspectCommand(const Arguments &args) {
+  if (absl::Status s = checkApart(args.report, {args.bundle}); !s.ok())
+    return s;
   absl::StatusOr<std::shared_ptr<Bundle>> bundle = Bundle::open(args.bundle);
   if (!bundle.ok())
     return bundle.status();
@@ -29,9 +31,9 @@ absl::Status inspectCommand(const Arguments &args) {
     if (absl::Status s = writeTextFile(args.report, *page); !s.ok())
       return s;
   }
-  // A path need not be UTF-8.
+  // ASCII, as a terminal obeys other bytes; a path need not be UTF-8.
   using Handler = nlohmann::json::error_handler_t;
-  std::cout << (args.json ? shown->dump(2, ' ', false, Handler::replace) + "\n"
+  std::cout << (args.json ? shown->dump(2, ' ', true, Handler::replace) + "\n"
                           : inspectText(*shown));
   return absl::OkStatus();
 }

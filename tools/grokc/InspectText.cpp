@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/cli/Printable.h"
 #include "tools/cli/Text.h"
 #include "tools/grokc/InspectJson.h"
 #include "tools/grokc/Text.h"
@@ -18,8 +19,10 @@ using Numbers = std::vector<uint32_t>;
 // Rows of a table of pairs before it is cut; --json has all of them.
 constexpr size_t kMaxRows = 64;
 
+/// A bundle's words are those of whoever made it.
 std::string text(const Json &value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return cli::printableLine(value.is_string() ? value.get<std::string>()
+                                              : value.dump());
 }
 
 void printModel(std::ostream &out, const Json &r) {
@@ -200,8 +203,8 @@ std::string outcome(const Json &o) {
     for (const auto &[name, us] : o["terms"].items())
       if (us.is_number() && us != 0.0)
         absl::StrAppend(&terms, terms.empty() ? "" : ", ",
-                        name.substr(0, name.rfind("_us")), " ",
-                        absl::StrFormat("%.1f", us.get<double>()));
+                        cli::printableLine(name.substr(0, name.rfind("_us"))),
+                        " ", absl::StrFormat("%.1f", us.get<double>()));
   return absl::StrFormat("%12.1f us, experts of a layer %.4g: %s",
                          o["us"].get<double>(), o["experts"].get<double>(),
                          terms);
@@ -217,7 +220,7 @@ bool isOutcome(const Json &o) {
 void printPrediction(std::ostream &out, const Json &p) {
   if (!p.is_object() || !p.contains("predictions") ||
       !p["predictions"].is_array()) {
-    out << "\nprediction   " << p.dump() << "\n";
+    out << "\nprediction   " << text(p) << "\n";
     return;
   }
   out << "\nprediction   best and worst over all routing outcomes, expected of "
@@ -225,7 +228,7 @@ void printPrediction(std::ostream &out, const Json &p) {
   for (const Json &one : p["predictions"]) {
     if (!one.is_object() || !one.contains("best") || !one.contains("worst") ||
         !isOutcome(one["best"]) || !isOutcome(one["worst"])) {
-      out << "  " << one.dump() << "\n";
+      out << "  " << text(one) << "\n";
       continue;
     }
     out << absl::StrFormat("  %s, batch %s, context %s, %s new\n",
@@ -248,8 +251,9 @@ void printFiles(std::ostream &out, const Json &r) {
       << (w.contains("seed") ? absl::StrCat(", seed ", text(w["seed"])) : "")
       << "\n";
   for (const auto &[name, f] : r["files"].items())
-    out << absl::StrFormat("  %-18s %16s  sha256 %s\n", name,
-                           grouped(f["bytes"]), text(f["sha256"]));
+    out << absl::StrFormat("  %-18s %16s  sha256 %s\n",
+                           cli::printableLine(name), grouped(f["bytes"]),
+                           text(f["sha256"]));
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 
+#include "compiler/Pipeline/Memory.h"
 #include "tools/cli/BusError.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Signals.h"
@@ -32,6 +33,7 @@ int main(int argc, char **argv) {
   grok::removeTemporariesOnSignals();
   grok::explainBusErrors();
   grok::cli::explainTermination();
+  grok::endWithoutMemory(grok::cli::exitWithoutMemory);
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {

@@ -166,8 +166,12 @@ absl::Status checkModes(const Arguments &args) {
   return absl::OkStatus();
 }
 
-/// The second file would take the first one's place.
+/// None takes the place of the bundle's files, nor the second that of the
+/// first.
 absl::Status checkFiles(const Arguments &args) {
+  for (const std::string *file : {&args.json, &args.report, &args.trace})
+    if (absl::Status s = checkApart(*file, {args.bundle}); !s.ok())
+      return s;
   for (auto [flag, file] :
        {std::pair("--report", &args.report), std::pair("--trace", &args.trace)})
     if (!file->empty() && *file == args.json)

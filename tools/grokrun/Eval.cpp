@@ -131,6 +131,9 @@ void print(const Evaluation &evaluation, const Session &session, bool json) {
 }
 
 absl::Status evalCommand(const Arguments &args) {
+  if (absl::Status s = checkApart(args.histogram, {args.bundle, args.ids});
+      !s.ok())
+    return s;
   absl::StatusOr<std::vector<int32_t>> ids = readIds(args.ids);
   if (!ids.ok())
     return ids.status();

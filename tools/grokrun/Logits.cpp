@@ -14,6 +14,9 @@ struct Arguments {
 };
 
 absl::Status logitsCommand(const Arguments &args) {
+  if (absl::Status s = checkApart(args.output, {args.bundle, args.ids});
+      !s.ok())
+    return s;
   absl::StatusOr<std::vector<int32_t>> ids = readIds(args.ids);
   if (!ids.ok())
     return ids.status();

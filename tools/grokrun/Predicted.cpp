@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/cli/Printable.h"
 
 namespace grok::grokrun {
 namespace {
@@ -50,7 +51,8 @@ Foretold foretold(const Bundle &bundle, const Executor &executor,
 std::string predictedText(const Foretold &foretold, const std::string &target,
                           const Distribution &measured) {
   if (!foretold.prediction)
-    return absl::StrFormat("predicted    nothing %s\n", foretold.none);
+    return absl::StrFormat("predicted    nothing %s\n",
+                           cli::printableLine(foretold.none));
   const Prediction &predicted = *foretold.prediction;
   std::string out = absl::StrFormat("predicted    %.1f us at best, ",
                                     predicted.best.seconds * 1e6);
@@ -58,7 +60,8 @@ std::string predictedText(const Foretold &foretold, const std::string &target,
     absl::StrAppendFormat(&out, "%.1f expected, ",
                           predicted.expected->seconds * 1e6);
   absl::StrAppendFormat(&out, "%.1f at worst, for %s; ",
-                        predicted.worst.seconds * 1e6, target);
+                        predicted.worst.seconds * 1e6,
+                        cli::printableLine(target));
   if (predicted.expected)
     absl::StrAppendFormat(&out, "P50 / expected %.3f, ",
                           measured.p50 / predicted.expected->seconds);

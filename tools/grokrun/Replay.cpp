@@ -131,6 +131,9 @@ private:
 };
 
 absl::Status replayCommand(const Arguments &args) {
+  if (absl::Status s = checkApart(args.output, {args.bundle, args.requests});
+      !s.ok())
+    return s;
   absl::StatusOr<std::vector<Batch>> batches = readBatches(args.requests);
   if (!batches.ok())
     return batches.status();

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/OutputFile.h"
 #include "tools/cli/Numbers.h"
 #include "tools/cli/Signals.h"
 #include "tools/grokrun/Commands.h"
@@ -50,6 +51,8 @@ absl::Status serveCommand(const Arguments &args) {
   absl::StatusOr<mode_t> mode = parsePermissions(args.permissions);
   if (!mode.ok())
     return mode.status();
+  if (absl::Status s = checkApart(args.socket, {args.bundle}); !s.ok())
+    return s;
   absl::StatusOr<Session> session = Session::open(
       args.bundle, args.device, args.resident ? "--resident" : nullptr);
   if (!session.ok())

@@ -1,6 +1,7 @@
 #include "tools/report/Svg.h"
 
 #include "absl/strings/str_format.h"
+#include "tools/cli/Printable.h"
 
 namespace grok::report {
 namespace {
@@ -21,7 +22,7 @@ const char *word(Svg::Anchor anchor) {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : text)
+  for (char c : cli::printableLine(text))
     switch (c) {
     case '&':
       out += "&amp;";

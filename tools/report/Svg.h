@@ -13,7 +13,8 @@ struct Point {
   double x = 0, y = 0;
 };
 
-/// "<" and the like as entities, for text and attributes.
+/// "<" and the like as entities, for text and attributes; no control
+/// characters.
 std::string escaped(std::string_view text);
 /// At most four digits that count, as people write them: "12.5", "1.2e+09".
 std::string shortNumber(double value);

@@ -66,6 +66,19 @@ TEST(HandOver, EveryPolicyAndBatch) {
       }
 }
 
+/// Codes of 8 bits come after the scales of their group of tiles.
+TEST(HandOver, EveryQuantization) {
+  for (const char *quantization : {"int8", "fp8"})
+    for (const char *name : {"tiny-hash", "grok2-residual"}) {
+      SCOPED_TRACE(std::string(quantization) + " " + name);
+      PlanOptions options;
+      options.quantization = quantization;
+      EXPECT_NE(tablesFor(readModel(name), "h200", options).quantization,
+                Quantization::kNone);
+      check(readModel(name), "h200", {.randomOrders = 10}, options);
+    }
+}
+
 TEST(HandOver, AThousandOrders) {
   for (const char *name : {"tiny-hash", "tiny-top2", "grok2-residual"}) {
     SCOPED_TRACE(name);

@@ -44,6 +44,7 @@ static mlir::LogicalResult runPasses(Planned &planned, const Target &target,
   FormPhasesOptions phases;
   phases.maxBatch = options.maxBatch;
   phases.activations = options.activations;
+  phases.quantization = options.quantization;
   manager.addPass(createFormPhasesFor(target, phases));
   auto &device = manager.nest<plan::DeviceOp>();
   device.addPass(createAssignSlots(AssignSlotsOptions{options.slots}));

@@ -11,7 +11,7 @@ namespace grok {
 struct PlanOptions {
   std::string slots = "all", banks = "striped";
   uint32_t maxBatch = 8;
-  std::string activations = "single";
+  std::string activations = "single", quantization = "none";
   bool keepUnreachable = false;
 };
 
