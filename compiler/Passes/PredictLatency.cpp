@@ -118,19 +118,6 @@ static Cases step(const StepBounds &bounds, const LikelyOutcomes &likely,
           bounds.exhaustive};
 }
 
-/// Distinct experts of a layer that a batch's prompts use, at least and at
-/// most.
-static std::pair<uint32_t, uint32_t> promptExperts(DeviceOp device,
-                                                   uint32_t tokens) {
-  auto experts = device.find<ExpertsOp>();
-  ArrayRef<int32_t> kept = experts.getKept();
-  auto dropped = llvm::count_if(experts.getReached(), [&](int32_t e) {
-    return !llvm::binary_search(kept, e);
-  });
-  return distinctExperts(device, uint32_t(kept.size()), uint32_t(dropped),
-                         tokens);
-}
-
 Cases PredictLatency::request(LatencyModel &model, StepRouting &routing,
                               uint32_t batch, uint32_t prompt,
                               uint32_t generated) {
@@ -138,7 +125,7 @@ Cases PredictLatency::request(LatencyModel &model, StepRouting &routing,
   sum.best.experts = std::numeric_limits<uint32_t>::max();
   uint32_t position = 0;
   if (model.hasPrefill()) {
-    auto [fewest, most] = promptExperts(getOperation(), batch * prompt);
+    auto [fewest, most] = routing.boundsOfPrompts(batch, prompt);
     sum.best = {model.prompts(batch, prompt, fewest, 0), fewest};
     sum.worst = {model.prompts(batch, prompt, most, 1), most};
     sum.expected.experts = routing.expectedOfPrompts(batch, prompt);

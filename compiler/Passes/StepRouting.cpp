@@ -67,13 +67,12 @@ const StepBounds &StepRouting::anywhere(uint32_t batch) {
 }
 
 const StepBounds &StepRouting::at(uint32_t position, uint32_t batch) {
-  return reach ? of(reach->at(position), batch) : anywhere(batch);
+  return reach ? of(reach->at(position).experts, batch) : anywhere(batch);
 }
 
-std::pair<uint32_t, uint32_t> plan::distinctExperts(DeviceOp device,
-                                                    uint32_t usable,
-                                                    uint32_t dropped,
-                                                    uint32_t tokens) {
+std::pair<uint32_t, uint32_t> StepRouting::distinctExperts(uint32_t usable,
+                                                           uint32_t dropped,
+                                                           uint32_t tokens) {
   const uint32_t perToken = device.find<ShapeOp>().getExpertsPerToken();
   return {perToken > dropped ? perToken - dropped : 0,
           std::min(usable, tokens * perToken)};
@@ -103,9 +102,8 @@ const StepBounds &StepRouting::of(const std::vector<uint32_t> &reached,
   std::vector<uint32_t> usable;
   llvm::copy_if(reached, std::back_inserter(usable),
                 [&](uint32_t e) { return isKept(e); });
-  auto [fewest, most] =
-      distinctExperts(device, uint32_t(usable.size()),
-                      uint32_t(reached.size() - usable.size()), batch);
+  auto [fewest, most] = distinctExperts(
+      uint32_t(usable.size()), uint32_t(reached.size() - usable.size()), batch);
   ExpertSets::Extremes extremes = sets.extremes(usable, fewest, most);
   found->second.exhaustive = extremes.exhaustive;
   for (const auto &[experts, costs] : extremes.cheapest)
@@ -124,7 +122,8 @@ StepRouting::Shares StepRouting::sharesAt(uint32_t position) {
     return shares;
   }
   const double ids = device.find<ShapeOp>().getVocab();
-  for (auto [e, count] : llvm::zip(reach->at(position), reach->idsAt(position)))
+  const auto &[experts, counts] = reach->at(position);
+  for (auto [e, count] : llvm::zip(experts, counts))
     shares[e] = count / ids;
   return shares;
 }
@@ -171,6 +170,15 @@ const LikelyOutcomes &StepRouting::expectedAt(uint32_t position,
     if (probability[n] > kLikely)
       found->second.push_back({probability[n], meanOutcome(usable, n)});
   return found->second;
+}
+
+std::pair<uint32_t, uint32_t> StepRouting::boundsOfPrompts(uint32_t batch,
+                                                           uint32_t prompt) {
+  auto experts = device.find<ExpertsOp>();
+  const auto dropped = llvm::count_if(
+      experts.getReached(), [&](int32_t e) { return !isKept(uint32_t(e)); });
+  return distinctExperts(uint32_t(experts.getKept().size()), uint32_t(dropped),
+                         batch * prompt);
 }
 
 double StepRouting::expectedOfPrompts(uint32_t batch, uint32_t prompt) {

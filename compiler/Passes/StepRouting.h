@@ -27,12 +27,6 @@ struct LikelyOutcome {
 };
 using LikelyOutcomes = std::vector<LikelyOutcome>;
 
-/// Distinct experts that `tokens` tokens use, at least and at most, of `usable`
-/// ones; `dropped` more can be chosen, but need none.
-std::pair<uint32_t, uint32_t> distinctExperts(DeviceOp device, uint32_t usable,
-                                              uint32_t dropped,
-                                              uint32_t tokens);
-
 class StepRouting {
 public:
   StepRouting(DeviceOp device, LatencyModel &model);
@@ -43,8 +37,11 @@ public:
   /// With an id in each row at this position that is any of the vocabulary, all
   /// as likely; of a learned router with any experts.
   const LikelyOutcomes &expectedAt(uint32_t position, uint32_t batch);
-  /// The mean number of distinct experts of a layer that the tokens of so many
-  /// prompts use, of such ids.
+  /// Distinct experts of a layer that the tokens of so many prompts use, at
+  /// least and at most.
+  std::pair<uint32_t, uint32_t> boundsOfPrompts(uint32_t batch,
+                                                uint32_t prompt);
+  /// Their mean number, of such ids.
   double expectedOfPrompts(uint32_t batch, uint32_t prompt);
 
 private:
@@ -55,6 +52,10 @@ private:
   Outcome outcome(uint32_t experts, const ExpertSets::Costs &costs) const;
   const StepBounds &of(const std::vector<uint32_t> &reached, uint32_t batch);
   Shares sharesAt(uint32_t position);
+  /// Distinct experts that `tokens` tokens use, at least and at most, of
+  /// `usable` ones; `dropped` more can be chosen, but need none.
+  std::pair<uint32_t, uint32_t>
+  distinctExperts(uint32_t usable, uint32_t dropped, uint32_t tokens);
   bool isKept(uint32_t expert);
   std::vector<double> distinct(const Shares &shares, uint32_t batch);
   Outcome meanOutcome(const std::vector<uint32_t> &usable, uint32_t size);

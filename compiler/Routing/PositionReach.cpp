@@ -53,7 +53,7 @@ PositionReach::PositionReach(const ModelConfig &model)
   }
 }
 
-const PositionReach::Reach &PositionReach::reach(uint32_t position) {
+const PositionReach::Reach &PositionReach::at(uint32_t position) {
   const Class key = {(position * hash_.positionMultiplier) & mask_,
                      position & decidingOffset(hash_)};
   auto [found, isNew] = known_.try_emplace(key);
@@ -70,19 +70,11 @@ const PositionReach::Reach &PositionReach::reach(uint32_t position) {
   return found->second;
 }
 
-const std::vector<uint32_t> &PositionReach::at(uint32_t position) {
-  return reach(position).experts;
-}
-
-const std::vector<uint32_t> &PositionReach::idsAt(uint32_t position) {
-  return reach(position).ids;
-}
-
 std::vector<uint32_t> PositionReach::before(uint32_t positions) {
   std::vector<bool> reached(numExperts_);
   const auto end = uint32_t(std::min<uint64_t>(positions, period_));
   for (uint32_t position = 0; position != end; ++position)
-    for (uint32_t e : at(position))
+    for (uint32_t e : at(position).experts)
       reached[e] = true;
   std::vector<uint32_t> all;
   for (uint32_t e = 0; e != numExperts_; ++e)

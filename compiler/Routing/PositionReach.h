@@ -17,27 +17,24 @@ namespace grok {
 /// hash is alike are one class and share an answer.
 class PositionReach {
 public:
+  struct Reach {
+    std::vector<uint32_t> experts; // ascending
+    std::vector<uint32_t> ids;     // how many lead to each of them
+  };
+
   /// The classes before `positions` are few enough to be enumerated with every
   /// id, in about a second; otherwise a text says how many there are.
   static std::optional<std::string> tooMany(const ModelConfig &model,
                                             uint32_t positions);
   /// `model` has hash routing.
   explicit PositionReach(const ModelConfig &model);
-  /// Ascending.
-  const std::vector<uint32_t> &at(uint32_t position);
-  /// How many ids lead to each of them.
-  const std::vector<uint32_t> &idsAt(uint32_t position);
+  const Reach &at(uint32_t position);
   /// Of all positions before `positions`, ascending.
   std::vector<uint32_t> before(uint32_t positions);
 
 private:
   /// The part of the hash that the position adds, and its offset of the index.
   using Class = std::pair<uint32_t, uint32_t>;
-  struct Reach {
-    std::vector<uint32_t> experts, ids;
-  };
-
-  const Reach &reach(uint32_t position);
 
   const HashRouting hash_;
   const uint32_t numExperts_;

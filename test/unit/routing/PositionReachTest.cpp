@@ -40,7 +40,8 @@ TEST_P(PositionReachTest, EveryPosition) {
   const ModelConfig model = modelOf(GetParam().vocab, GetParam().hash);
   PositionReach reach(model);
   for (uint32_t p = 0; p != 200; ++p)
-    ASSERT_EQ(reach.at(p), oneByOne(model, p, p + 1)) << "position " << p;
+    ASSERT_EQ(reach.at(p).experts, oneByOne(model, p, p + 1))
+        << "position " << p;
   EXPECT_EQ(reach.before(50), oneByOne(model, 0, 50));
 }
 
@@ -54,7 +55,7 @@ TEST_P(PositionReachTest, CountsTheIds) {
     std::vector<uint32_t> counts;
     for (auto [expert, count] : ids)
       counts.push_back(count);
-    ASSERT_EQ(reach.idsAt(p), counts) << "position " << p;
+    ASSERT_EQ(reach.at(p).ids, counts) << "position " << p;
   }
 }
 
