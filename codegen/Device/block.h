@@ -55,12 +55,13 @@ enum class Region : uint32_t {
 /// the producer too.
 template <class Model, class Plan> struct Routing {
   static constexpr uint32_t kNone = ~0u;
-  static constexpr uint32_t kMaskWords = (Model::kExperts + 31) / 32;
-  uint32_t mask[kMaskWords]; // bit e: kept expert e is used by some row; what
-                             // the producer reads
-  uint32_t active[Model::kExperts]; // the same experts, ascending
-  short gateUp[Model::kExperts];    // their matrices
+  // Of every expert, from the launch's beginning: its matrices, negative if it
+  // was dropped. The plan's own tables lie in global memory, whose answers come
+  // late beside the stream.
+  short gateUp[Model::kExperts];
   short down[Model::kExperts];
+  uint32_t
+      active[Model::kExperts]; // kept experts that some row uses, ascending
   uint32_t activeCount;
   uint32_t expert[Plan::kMaxBatch]
                  [Model::kExpertsPerToken]; // of each row, ascending; kNone:
@@ -69,10 +70,16 @@ template <class Model, class Plan> struct Routing {
   uint32_t hasOutput[Plan::kMaxBatch]; // 0: every expert of the row was dropped
                                        // and there is no dense MLP
 
-  /// Whether the only expert of row b was kept (one expert a token).
-  GROK_DEVICE bool kept(uint32_t b) const {
-    uint32_t e = expert[b][0];
-    return e < Model::kExperts && Plan::kGateUp[e] >= 0;
+  /// Whether `e`, which may be kNone, is an expert that was kept.
+  GROK_DEVICE bool kept(uint32_t e) const {
+    return e < Model::kExperts && gateUp[e] >= 0;
+  }
+  /// Matrices of the a-th active expert.
+  GROK_DEVICE uint32_t activeGateUp(uint32_t a) const {
+    return uint32_t(gateUp[active[a]]);
+  }
+  GROK_DEVICE uint32_t activeDown(uint32_t a) const {
+    return uint32_t(down[active[a]]);
   }
 };
 
@@ -82,6 +89,7 @@ template <class Plan> struct Control {
   uint32_t failed;     // not 0: a wait ran out (1 + phase + 256 * layer); every
                        // later wait returns at once
   uint32_t stop;       // the producer's signal to leave
+  uint32_t waiting;    // the consumers wait for another slot's words
   uint32_t headNeeded; // some row's next token is not known: the step ends with
                        // the output head
   uint32_t active;     // bit b: row b computes a position in this step
@@ -313,6 +321,12 @@ template <class B> struct Team {
     return block.warp() / kTeamWarps;
   }
   static GROK_DEVICE uint32_t lane(B &block) { return block.tid % kLanes; }
+  /// A barrier of the team's threads.
+  static GROK_DEVICE void sync(B &block) {
+    ptx::barSync(kConsumerBarrier + (kCount > 1 ? 1 + index(block) : 0),
+                 kLanes);
+    block.beginPhase();
+  }
   /// The team's row of the residual stream; there may be none such.
   static GROK_DEVICE uint32_t row(B &block) {
     return block.firstRow() + index(block) * block.rowStep();

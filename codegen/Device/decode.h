@@ -127,7 +127,7 @@ GROK_DEVICE void takeAhead(B &block, RingReader<B> &ring, Half half,
     return;
   ahead.take(block, ring,
              attention ? uint32_t(B::Plan::kMatrixQkv)
-                       : uint32_t(block.routing().gateUp[0]),
+                       : block.routing().activeGateUp(0),
              attention ? Phase::kQkv : Phase::kGateUp);
 }
 
@@ -404,25 +404,27 @@ template <class B> GROK_DEVICE void consume(B &block) {
 /// What the producer knows of a step: announced by the consumers.
 template <class B> struct ProducerStep {
   using M = typename B::Model;
-  uint32_t announcements = 0; // taken
-  uint32_t mask = 0;          // lane w: word w of the active experts' mask
+  uint32_t announcements = 0; // followed
   uint32_t position = 0;      // lane b: of row b
   uint32_t active = 0, headNeeded = 0;
 
-  /// Takes the next announcement; `begins`: of the step, else of a layer.
-  GROK_DEVICE void take(B &block, RingWriter<B> &ring, bool begins) {
+  /// Waits for the next announcement.
+  GROK_DEVICE void await(B &block, RingWriter<B> &ring) {
     ring.wait(block, ring.barriers.routed(), announcements++ & 1);
-    if (begins) {
-      active = block.active();
-      headNeeded = block.control().headNeeded;
-      position = block.lane() < block.rows() ? block.position(block.lane()) : 0;
-      if constexpr (B::Plan::kSm >= 90) // the KV entries of the step before
-        ptx::fenceAsyncProxy();
-    }
-    if (M::kHashRouting || !begins)
-      mask = block.lane() < Routing<M, typename B::Plan>::kMaskWords
-                 ? block.routing().mask[block.lane()]
-                 : 0;
+  }
+
+  /// The next announcement is the one of a step.
+  GROK_DEVICE void begin(B &block, RingWriter<B> &ring) {
+    await(block, ring);
+    active = block.active();
+    headNeeded = block.control().headNeeded;
+    position = block.lane() < block.rows() ? block.position(block.lane()) : 0;
+    if constexpr (B::Plan::kSm >= 90) // the KV entries of the step before
+      ptx::fenceAsyncProxy();
+  }
+
+  /// What was announced last has been read.
+  GROK_DEVICE void release(B &block, RingWriter<B> &ring) const {
     ptx::warpSync();
     if (block.lane() == 0)
       ptx::mbarrierArrive(ring.barriers.taken());
@@ -470,10 +472,13 @@ template <class B> GROK_DEVICE void produce(B &block) {
 #pragma unroll 1 // one copy of push for every kind of extent
     for (uint32_t item = layer < M::kLayers ? kQkv : kItems;
          item <= kItems && !ring.stopped; ++item) {
-      if (item == kCache && layer == 0)
-        step.take(block, ring, true);
+      if (item == kCache && layer == 0) {
+        step.begin(block, ring);
+        if (!M::kHashRouting)
+          step.release(block, ring);
+      }
       if (item == kGateUp && !M::kHashRouting)
-        step.take(block, ring, false);
+        step.await(block, ring);
       if (item == kItems && (layer < M::kLayers || !step.headNeeded))
         break;
       if (item == kCache) {
@@ -488,24 +493,27 @@ template <class B> GROK_DEVICE void produce(B &block) {
                    : item == kDenseDown ? M::kDenseWidth
                                         : M::kHidden;
       uint32_t steps = (k + kTileK - 1) / kTileK;
-      for (uint32_t w = 0; w < (experts ? Routing<M, P>::kMaskWords : 1); ++w) {
-        for (uint32_t bits = experts ? ptx::shuffle(step.mask, w) : 1;
-             bits && !ring.stopped; bits &= bits - 1) {
-          uint32_t e = w * 32 + __builtin_ctz(bits);
-          short matrix = item == kQkv           ? P::kMatrixQkv
-                         : item == kAttnOut     ? P::kMatrixAttnOut
-                         : item == kGateUp      ? P::kGateUp[e]
-                         : item == kDenseGateUp ? P::kMatrixDenseGateUp
-                         : item == kDown        ? P::kDown[e]
-                         : item == kDenseDown   ? P::kMatrixDenseDown
-                                                : P::kMatrixHead;
-          const abi::Extent &extent = block.extent(uint32_t(matrix));
-          uint64_t offset =
-              extent.offset + (item == kItems ? 0 : layer * extent.layerStride);
-          ring.push(block, block.params.weights + offset,
-                    extentBytes(Weights<B>::kCodes, extent.tileCount, steps));
-        }
+      const auto &routing = block.routing();
+#pragma unroll 1
+      for (uint32_t n = 0;
+           n < (experts ? routing.activeCount : 1) && !ring.stopped; ++n) {
+        const uint32_t matrix =
+            item == kQkv           ? uint32_t(P::kMatrixQkv)
+            : item == kAttnOut     ? uint32_t(P::kMatrixAttnOut)
+            : item == kGateUp      ? routing.activeGateUp(n)
+            : item == kDenseGateUp ? uint32_t(P::kMatrixDenseGateUp)
+            : item == kDown        ? routing.activeDown(n)
+            : item == kDenseDown   ? uint32_t(P::kMatrixDenseDown)
+                                   : uint32_t(P::kMatrixHead);
+        const abi::Extent &extent = block.extent(matrix);
+        const uint64_t offset =
+            extent.offset + (item == kItems ? 0 : layer * extent.layerStride);
+        ring.push(block, block.params.weights + offset,
+                  extentBytes(Weights<B>::kCodes, extent.tileCount, steps));
       }
+      // A learned router's experts are those of a layer.
+      if (item == kDown && (!M::kHashRouting || layer + 1 == M::kLayers))
+        step.release(block, ring);
     }
   }
   ring.drain();
@@ -522,6 +530,10 @@ GROK_DEVICE void decode(const abi::DecodeParams &params) {
   abi::Turn &turn = block.control().turn;
   for (uint32_t m = block.tid; m < Plan::kMatrices; m += kThreads)
     block.extent(m) = params.extents[uint64_t(m) * Plan::kSlots + block.slot()];
+  for (uint32_t e = block.tid; e < Model::kExperts; e += kThreads) {
+    block.routing().gateUp[e] = Plan::kGateUp[e];
+    block.routing().down[e] = Plan::kDown[e];
+  }
   if (block.tid < abi::kMaxBatch) {
     turn.start[block.tid] = params.start[block.tid];
     turn.known[block.tid] = params.known[block.tid];
@@ -531,6 +543,7 @@ GROK_DEVICE void decode(const abi::DecodeParams &params) {
     RingBarriers<B>::of(block).init();
     block.control().failed = 0;
     block.control().stop = 0;
+    block.control().waiting = 0;
     block.control().traceCount = 0;
     turn.number = params.launchId;
     turn.rows = params.rows;

@@ -29,41 +29,28 @@ template <class B> GROK_DEVICE void announce(B &block) {
   ptx::mbarrierArrive(RingBarriers<B>::of(block).routed());
 }
 
-/// Lists the kept experts that the active rows use and notes which rows get an
-/// output, from routing().expert, which warp 0 has written or seen; announces
-/// them as soon as it can. By warp 0; the others may read after a barrier.
+/// Lists the kept experts that the active rows use, announces them, and notes
+/// which rows get an output, from routing().expert, which warp 0 has written or
+/// seen. By warp 0; the others may read after a barrier.
 template <class B> GROK_DEVICE void listActiveExperts(B &block) {
   using M = typename B::Model;
-  using P = typename B::Plan;
-  constexpr uint32_t kWords = Routing<M, P>::kMaskWords;
   auto &routing = block.routing();
   awaitTaken(block, announcements(block, !M::kHashRouting) - 1);
   ptx::warpSync();
+  uint32_t total = 0;
 #pragma unroll 1
-  for (uint32_t word = 0; word < kWords; ++word) {
-    const uint32_t e = word * 32 + block.lane();
+  for (uint32_t first = 0; first < M::kExperts; first += 32) {
+    const uint32_t e = first + block.lane();
     bool used = false;
-    if (e < M::kExperts && P::kGateUp[e] >= 0)
+    if (routing.kept(e))
       for (uint32_t b = 0; b < block.rows(); ++b)
         for (uint32_t i = 0; i < M::kExpertsPerToken; ++i)
           used |= routing.expert[b][i] == e;
     const uint32_t mask = ptx::ballot(used);
-    if (block.lane() == 0)
-      routing.mask[word] = mask;
-  }
-  ptx::warpSync();
-  if (block.lane() == 0)
-    announce(block);
-  uint32_t total = 0;
-#pragma unroll 1
-  for (uint32_t word = 0; word < kWords; ++word) {
-    const uint32_t mask = routing.mask[word], e = word * 32 + block.lane();
-    if (mask >> block.lane() & 1) {
-      uint32_t place =
+    if (used) {
+      const uint32_t place =
           total + __builtin_popcount(mask & ((1u << block.lane()) - 1));
       routing.active[place] = e;
-      routing.gateUp[place] = P::kGateUp[e];
-      routing.down[place] = P::kDown[e];
     }
     total += __builtin_popcount(mask);
   }
@@ -71,11 +58,13 @@ template <class B> GROK_DEVICE void listActiveExperts(B &block) {
     routing.activeCount = total;
     block.control().experts += M::kHashRouting ? total * M::kLayers : total;
   }
+  ptx::warpSync();
+  if (block.lane() == 0)
+    announce(block);
   if (block.lane() < block.rows()) {
     uint32_t kept = M::kDenseWidth > 0 ? 1 : 0;
     for (uint32_t i = 0; i < M::kExpertsPerToken; ++i) {
-      uint32_t chosen = routing.expert[block.lane()][i];
-      kept |= chosen < M::kExperts && P::kGateUp[chosen] >= 0 ? 1 : 0;
+      kept |= routing.kept(routing.expert[block.lane()][i]) ? 1 : 0;
     }
     routing.hasOutput[block.lane()] = kept;
   }
@@ -329,15 +318,6 @@ template <class B> GROK_DEVICE uint64_t *actWords(B &block, uint32_t b) {
              B::kShape.actWords();
 }
 
-/// Takes the first tiles of the first active expert's matrix.
-template <uint32_t kWidth, class B>
-GROK_DEVICE void takeFirstExpert(B &block, RingReader<B> &ring,
-                                 const short *matrices, Phase phase,
-                                 FirstTiles<B, kWidth> &ahead) {
-  if (block.routing().activeCount)
-    ahead.take(block, ring, uint32_t(matrices[0]), phase);
-}
-
 /// act = gelu(gate) * up of every active expert, and of the dense MLP. The
 /// operand is there, or is made by stageNormed.
 template <class B>
@@ -361,9 +341,8 @@ GROK_DEVICE void gateUpPhase(B &block, RingReader<B> &ring,
   };
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a];
-    matvec(block, ring, uint32_t(block.routing().gateUp[a]), staged,
-           Phase::kGateUp, ahead, stage,
-           [&](Output out, float value, float partner) {
+    matvec(block, ring, block.routing().activeGateUp(a), staged, Phase::kGateUp,
+           ahead, stage, [&](Output out, float value, float partner) {
              uint32_t place = out.mine ? placeInRow(block, out.row, expert)
                                        : M::kExpertsPerToken;
              emit(out, value, partner, place < M::kExpertsPerToken,
@@ -386,7 +365,7 @@ template <class B> GROK_DEVICE uint32_t lastKept(B &block, uint32_t b) {
 #pragma unroll
   for (uint32_t i = 0; i < B::Model::kExpertsPerToken; ++i) {
     uint32_t e = block.routing().expert[b][i];
-    if (e < B::Model::kExperts && B::Plan::kGateUp[e] >= 0)
+    if (block.routing().kept(e))
       last = e;
   }
   return last;
@@ -424,10 +403,11 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
 
   bool staged = false;
   FirstTiles<B, M::kExpertWidth> ahead;
-  takeFirstExpert(block, ring, block.routing().down, Phase::kDown, ahead);
+  if (block.routing().activeCount)
+    ahead.take(block, ring, block.routing().activeDown(0), Phase::kDown);
   for (uint32_t a = 0; a < block.routing().activeCount; ++a) {
     uint32_t expert = block.routing().active[a],
-             matrix = uint32_t(block.routing().down[a]);
+             matrix = block.routing().activeDown(a);
     uint32_t tileBegin = block.extent(matrix).tileBegin;
     staged &= kOnce;
     matvec(
@@ -435,8 +415,10 @@ template <class B> GROK_DEVICE void downPhase(B &block, RingReader<B> &ring) {
         [&](uint32_t first) {
           stageWords<M::kExpertWidth>(
               block, first, Phase::kDown, [&](uint32_t b) {
-                uint32_t place = kOnce ? (block.routing().kept(b) ? 0 : 1)
-                                       : placeInRow(block, b, expert);
+                const auto &routing = block.routing();
+                uint32_t place =
+                    kOnce ? (routing.kept(routing.expert[b][0]) ? 0 : 1)
+                          : placeInRow(block, b, expert);
                 return Words{actWords(block, b) + place * kExpertWords,
                              place < M::kExpertsPerToken};
               });

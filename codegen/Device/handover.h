@@ -73,12 +73,20 @@ struct Words {
 
 /// A lane's pairs of words at(0) .. at(kCount - 1): all asked for at once and
 /// the stale ones again until no lane has one, which is one trip to L2 instead
-/// of one a pair. A payload is 0 where no word is there. Called by whole warps.
+/// of one a pair. A payload is 0 where no word is there. Called by whole warps;
+/// the first of the block speaks for all to the producer.
 /// (A vector access is two scalar ones to PTX; each word brings its own epoch.)
 template <class Format, uint32_t kCount, class B, class At>
 GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
                             At at) {
   const uint32_t epoch = block.epoch();
+  // Where rows are staged K block by K block most words are there at once: what
+  // is a wait shows then.
+  constexpr bool kOneKBlock =
+      B::Model::kHidden <= B::Plan::kBlockSteps * kTileK;
+  volatile uint32_t *waiting = &block.control().waiting;
+  if (kOneKBlock && block.tid == 0)
+    *waiting = 1;
   auto stale = [&](uint32_t j) {
     return !Format::fresh(word[j][0], epoch) ||
            (at(j).both && !Format::fresh(word[j][1], epoch));
@@ -102,7 +110,11 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
+    if (!kOneKBlock && block.tid == 0)
+      *waiting = 1;
   }
+  if (block.tid == 0)
+    *waiting = 0;
 #pragma unroll
   for (uint32_t j = 0; j < kCount; ++j)
     if (!at(j).both)

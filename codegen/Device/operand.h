@@ -140,8 +140,13 @@ template <class B, uint32_t kWidth> struct Staging {
   GROK_DEVICE void finish(Phase phase) const {
     if constexpr (kOneRow<B>)
       return;
-    if (shares())
+    if (shares()) { // a row goes as soon as its team has it
       ptx::fenceAsyncProxyShared();
+      Team<B>::sync(block);
+      if (Team<B>::lane(block) == 0 && Team<B>::row(block) < block.rows())
+        send(Team<B>::row(block));
+      ptx::warpSync();
+    }
     block.sync();
     if (!shares())
       return;
@@ -149,8 +154,6 @@ template <class B, uint32_t kWidth> struct Staging {
     if (block.tid == 0)
       ptx::mbarrierExpect(barriers().given(),
                           (block.rows() - mine) * kRowBytes * Plan::kPlanes);
-    if (block.tid < mine)
-      send(block.firstRow() + block.tid * 2);
     ptx::warpSync();
     waitBarrier(block, barriers().given(), block.shares & 1, phase);
     ++block.shares;

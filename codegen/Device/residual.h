@@ -230,8 +230,11 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
   using Part = typename O::Part;
   using Out = OutputWord<B>;
   constexpr uint32_t kParts = O::kParts, kEach = O::kEach;
-  // What fits the registers: y; the gains too, and they are there before y is.
-  constexpr bool kKeepGains = kParts * kEach <= 8, kKeepWords = kParts <= 8;
+  // What fits the registers: y; the gains too, and they are there before y is
+  // (what would be asked for later comes late beside the stream). A single
+  // row's warps keep their first tiles.
+  constexpr bool kKeepGains = kParts * kEach <= (kOneRow<B> ? 8 : 32),
+                 kKeepWords = kParts <= 8;
   constexpr uint32_t kAtOnce = kKeepWords ? kParts : 4; // in flight
   const uint32_t b = Team<B>::row(block);
   const bool active = Team<B>::active(block), adds = active && rows >> b & 1;
@@ -296,7 +299,7 @@ GROK_DEVICE void addNormed(B &block, const uint64_t *y, const float *gain,
     addToSums(block, sums);
   }
   trace(block, phase, TracePoint::kReady, phase == Phase::kGateUp ? 0 : 1);
-  block.sync();
+  Team<B>::sync(block);
   if constexpr (kWholeRow<B>)
     staging.await(phase);
 

@@ -122,41 +122,27 @@ struct Pace {
 
 /// The producer side: the whole warp runs it, in the order in which the
 /// consumers take extents. It is one warp against the whole memory: a chunk of
-/// 16 KiB is due every 940 cycles on an H200, so that its loop counts stages up
-/// instead of dividing.
+/// 16 KiB is due every 940 cycles on an H200, and an instruction takes it some
+/// ten, since what the other warps run keeps its code out of the nearest cache.
 template <class B> struct RingWriter {
   using Plan = typename B::Plan;
-  static constexpr uint32_t kChunk = Plan::kChunkBytes;
-
-  /// A place among the stages, with the parity of its current use.
-  struct Stage {
-    uint32_t index = 0, parity = 0;
-    GROK_DEVICE void advance() {
-      bool wraps = ++index == Plan::kRingStages;
-      index = wraps ? 0 : index;
-      parity ^= wraps ? 1 : 0;
-    }
-  };
+  static constexpr uint32_t kChunk = Plan::kChunkBytes,
+                            kStages = Plan::kRingStages;
 
   RingBarriers<B> barriers;
   Pace pace;
-  Stage next;          // to be filled
-  Stage landing;       // the oldest whose bytes may still be on their way
-  uint32_t flying = 0; // stages from there on
-  uint32_t due = 0;    // cycle before which the next chunk is not issued
+  uint32_t due;                   // cycle before which no chunk is issued
+  uint32_t stage = 0, parity = 0; // to be filled next, and in which use of it
   bool stopped = false;
 
   static GROK_DEVICE RingWriter of(B &block, Pace pace) {
-    RingWriter writer{RingBarriers<B>::of(block), pace, {}, {}};
-    writer.due = ptx::clock();
-    return writer;
+    return {RingBarriers<B>::of(block), pace, ptx::clock()};
   }
 
   /// Waits for a barrier unless the consumers have left.
   GROK_DEVICE void wait(B &block, uint32_t barrier, uint32_t parity) {
-    volatile uint32_t *stop = &block.control().stop;
     while (!ptx::mbarrierTest<Plan::kSm>(barrier, parity))
-      if (*stop) {
+      if (*(volatile uint32_t *)&block.control().stop) {
         stopped = true;
         return;
       }
@@ -164,59 +150,71 @@ template <class B> struct RingWriter {
 
   /// Streams `bytes` (a multiple of 16) from `source`.
   GROK_DEVICE void push(B &block, const uint8_t *source, uint64_t bytes) {
-    while (bytes > 0) {
+    const uint32_t rest = uint32_t(bytes % kChunk);
+#pragma unroll 1
+    for (uint32_t left = uint32_t(bytes / kChunk) + (rest ? 1 : 0); left;
+         --left, source += kChunk) {
+      const uint32_t size = left == 1 && rest ? rest : kChunk;
       // A stage that was never filled counts as given back.
-      wait(block, barriers.empty(next.index), next.parity ^ 1);
-      // Pacing: bytes in flight, apart from the ring's size, decide how long
-      // hand-overs queue behind the stream, and bursts after a wait queue most.
-      if (flying == pace.inFlight) {
-        wait(block, barriers.full(landing.index), landing.parity);
-        landing.advance();
-        --flying;
-      }
+      wait(block, barriers.empty(stage), parity ^ 1);
+      awaitLanding(block);
       if (stopped)
         return;
-      uint32_t size = bytes < kChunk ? uint32_t(bytes) : kChunk;
       awaitTurn(size);
       copy(block, source, size);
-      next.advance();
-      ++flying;
-      source += size;
-      bytes -= size;
+      const bool wraps = ++stage == kStages;
+      stage = wraps ? 0 : stage;
+      parity ^= wraps ? 1 : 0;
     }
   }
 
   /// Waits until everything issued has landed: shared memory must not be
   /// written after the block has gone.
   GROK_DEVICE void drain() {
-    for (; flying > 0; --flying) {
-      while (!ptx::mbarrierTest<Plan::kSm>(barriers.full(landing.index),
-                                           landing.parity)) {
+#pragma unroll 1
+    for (uint32_t before = kStages; before; --before)
+      while (!landed(before)) {
       }
-      landing.advance();
-    }
   }
 
 private:
-  /// Spaces chunks evenly. A little lateness is made up for, so that the mean
-  /// rate holds; a long wait is not followed by a burst.
+  /// Whether the chunk that was issued `before` chunks ago, if any was, is
+  /// there.
+  GROK_DEVICE bool landed(uint32_t before) const {
+    const bool wraps = stage < before;
+    return ptx::mbarrierTest<Plan::kSm>(
+        barriers.full(wraps ? stage + kStages - before : stage - before),
+        wraps ? parity ^ 1 : parity);
+  }
+
+  /// Bytes in flight, apart from the ring's size, decide how long hand-overs
+  /// queue behind the stream. While the consumers wait for one, a chunk at a
+  /// time is enough: the ring is full before they go on.
+  GROK_DEVICE void awaitLanding(B &block) const {
+    if (pace.inFlight < kStages)
+      while (!landed(pace.inFlight)) {
+      }
+    while (*(volatile uint32_t *)&block.control().waiting && !landed(1)) {
+    }
+  }
+
+  /// Spaces chunks evenly: what is late is not made up for, since bursts queue
+  /// most.
   GROK_DEVICE void awaitTurn(uint32_t bytes) {
     if (pace.cycles == 0)
       return;
     uint32_t now = ptx::clock();
     while (int32_t(due - now) > 0)
       now = ptx::clock();
-    uint32_t most = 2 * pace.cycles;
-    due = (now - due > most ? now - most : due) + pace.cycles * bytes / kChunk;
+    due = now + pace.cycles * bytes / kChunk;
   }
 
   GROK_DEVICE void copy(B &block, const uint8_t *source, uint32_t bytes) {
-    uint32_t target =
-        block.sharedAddress(B::kShared.ring) + next.index * kChunk;
+    uint32_t target = block.sharedAddress(B::kShared.ring) + stage * kChunk;
     if constexpr (Plan::kSm >= 90) {
-      if (block.lane() == 0) {
-        ptx::mbarrierExpect(barriers.full(next.index), bytes);
-        ptx::bulkCopy(target, source, bytes, barriers.full(next.index));
+      if (ptx::elect()) {
+        ptx::mbarrierExpect(barriers.full(stage), bytes);
+        ptx::bulkCopy(target, source, bytes, barriers.full(stage));
       }
       return;
     }
@@ -231,7 +229,7 @@ private:
       for (uint32_t at = 0; at + block.lane() * 16 < bytes; at += 512)
         ptx::copyAsync16(target + at, source + at);
     }
-    ptx::copyAsyncArrive(barriers.full(next.index));
+    ptx::copyAsyncArrive(barriers.full(stage));
   }
 };
 

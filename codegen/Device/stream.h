@@ -17,6 +17,7 @@ GROK_DEVICE void stream(const abi::StreamParams &params) {
     RingBarriers<B>::of(block).init();
     block.control().failed = 0;
     block.control().stop = 0;
+    block.control().waiting = 0;
   }
   ptx::barSync(0, kThreads);
   if (block.warp() == kWarps) {

@@ -24,12 +24,15 @@ private:
   void writeStep() {
     for (layer_ = 0; layer_ != l_.layers(); ++layer_) {
       push(plans_.qkv, Phase::kQkv);
-      if (layer_ == 0)
-        take();
+      if (layer_ == 0) {
+        awaitAnnouncement();
+        if (!l_.model.hash)
+          release();
+      }
       pushCache();
       push(plans_.attnOut, Phase::kAttnOut);
       if (!l_.model.hash)
-        take();
+        awaitAnnouncement();
       const std::vector<uint32_t> experts = l_.activeExperts(step_, layer_);
       for (uint32_t e : experts)
         push(plans_.gateUp[e], Phase::kGateUp);
@@ -37,6 +40,9 @@ private:
         push(plans_.denseGateUp, Phase::kGateUp);
       for (uint32_t e : experts)
         push(plans_.down[e], Phase::kDown);
+      // A learned router's experts are those of a layer.
+      if (!l_.model.hash || layer_ + 1 == l_.layers())
+        release();
       if (l_.model.denseWidth)
         push(plans_.denseDown, Phase::kDown);
     }
@@ -56,15 +62,17 @@ private:
       add(OpKind::kPush, phase).items = {item};
   }
 
-  /// Waits for what the consumers announce, and says that it has read it.
-  void take() {
-    ++taken_;
-    for (OpKind kind : {OpKind::kAwait, OpKind::kPublish}) {
-      Op &op = add(kind, Phase::kRoute);
-      op.epoch = taken_;
-      op.words = {kind == OpKind::kAwait ? plans_.buffers.announced(slot_)
-                                         : plans_.buffers.taken(slot_)};
-    }
+  /// Waits for what the consumers announce next.
+  void awaitAnnouncement() {
+    Op &op = add(OpKind::kAwait, Phase::kRoute);
+    op.epoch = ++taken_;
+    op.words = {plans_.buffers.announced(slot_)};
+  }
+  /// Says that it has read it.
+  void release() {
+    Op &op = add(OpKind::kPublish, Phase::kRoute);
+    op.epoch = taken_;
+    op.words = {plans_.buffers.taken(slot_)};
   }
 
   void pushCache() {

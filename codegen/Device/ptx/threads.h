@@ -30,6 +30,15 @@ GROK_DEVICE uint64_t globaltimer() {
   return r;
 }
 
+/// sm_90: true in one lane of the whole warp.
+GROK_DEVICE bool elect() {
+  uint32_t elected;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\n"
+               "selp.u32 %0, 1, 0, p;\n}"
+               : "=r"(elected));
+  return elected != 0;
+}
+
 /// The SM's cycle counter, its low half.
 GROK_DEVICE uint32_t clock() {
   uint32_t r;
