@@ -131,12 +131,15 @@ template <class B> struct RingWriter {
 
   RingBarriers<B> barriers;
   Pace pace;
+  // The stream would drive the hand-overs' words out of L2 between two uses.
+  uint64_t policy;
   uint32_t due;                   // cycle before which no chunk is issued
   uint32_t stage = 0, parity = 0; // to be filled next, and in which use of it
   bool stopped = false;
 
   static GROK_DEVICE RingWriter of(B &block, Pace pace) {
-    return {RingBarriers<B>::of(block), pace, ptx::clock()};
+    return {RingBarriers<B>::of(block), pace, ptx::evictFirstPolicy(),
+            ptx::clock()};
   }
 
   /// Waits for a barrier unless the consumers have left.
@@ -214,7 +217,7 @@ private:
     if constexpr (Plan::kSm >= 90) {
       if (ptx::elect()) {
         ptx::mbarrierExpect(barriers.full(stage), bytes);
-        ptx::bulkCopy(target, source, bytes, barriers.full(stage));
+        ptx::bulkCopy(target, source, bytes, barriers.full(stage), policy);
       }
       return;
     }
@@ -223,11 +226,11 @@ private:
     if (bytes == kChunk) {
 #pragma unroll
       for (uint32_t at = 0; at < kChunk; at += 512)
-        ptx::copyAsync16(target + at, source + at);
+        ptx::copyAsync16(target + at, source + at, policy);
     } else {
 #pragma unroll 1
       for (uint32_t at = 0; at + block.lane() * 16 < bytes; at += 512)
-        ptx::copyAsync16(target + at, source + at);
+        ptx::copyAsync16(target + at, source + at, policy);
     }
     ptx::copyAsyncArrive(barriers.full(stage));
   }

@@ -64,6 +64,23 @@ GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes,
                : "memory");
 }
 
+/// How L2 treats what is read once: it gives those lines up before all others.
+GROK_DEVICE uint64_t evictFirstPolicy() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;"
+               : "=l"(policy));
+  return policy;
+}
+
+/// The same copy, through L2 by a policy.
+GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes,
+                          uint32_t barrier, uint64_t policy) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+               "bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(shared),
+               "l"(global), "r"(bytes), "r"(barrier), "l"(policy)
+               : "memory");
+}
+
 /// sm_90: brings `bytes` (a multiple of 16) of global memory into L2.
 GROK_DEVICE void fetchBulk(const void *global, uint32_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global),
@@ -96,6 +113,16 @@ GROK_DEVICE void copyAsync16(uint32_t shared, const void *global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
                "l"(global)
                : "memory");
+}
+
+/// The same copy, through L2 by a policy.
+GROK_DEVICE void copyAsync16(uint32_t shared, const void *global,
+                             uint64_t policy) {
+  asm volatile(
+      "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(
+          shared),
+      "l"(global), "l"(policy)
+      : "memory");
 }
 
 /// sm_80: an arrival on the barrier when this thread's copies so far are
