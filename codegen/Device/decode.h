@@ -404,9 +404,14 @@ template <class B> GROK_DEVICE void consume(B &block) {
 /// What the producer knows of a step: announced by the consumers.
 template <class B> struct ProducerStep {
   using M = typename B::Model;
+  /// Of a block of positions in all layers.
+  static constexpr uint64_t kBlockBytes =
+      uint64_t(M::kLayers) * 2 * M::kKvHeads * kKvPositions * M::kHeadDim *
+      KvElement<M, typename B::Plan>::kBytes;
   uint32_t announcements = 0; // followed
   uint32_t position = 0;      // lane b: of row b
   uint32_t active = 0, headNeeded = 0;
+  bool cacheStays = false; // L2 can keep the cache until the next step
 
   /// Waits for the next announcement.
   GROK_DEVICE void await(B &block, RingWriter<B> &ring) {
@@ -419,8 +424,16 @@ template <class B> struct ProducerStep {
     active = block.active();
     headNeeded = block.control().headNeeded;
     position = block.lane() < block.rows() ? block.position(block.lane()) : 0;
+    uint32_t blocks = 0;
+    for (uint32_t b = 0; b < block.rows(); ++b)
+      blocks += active >> b & 1 ? rowPosition(b) / kKvPositions + 1 : 0;
+    cacheStays = blocks * kBlockBytes <= B::Plan::kL2Bytes / 2;
     if constexpr (B::Plan::kSm >= 90) // the KV entries of the step before
       ptx::fenceAsyncProxy();
+  }
+
+  GROK_DEVICE uint32_t rowPosition(uint32_t b) const {
+    return ptx::shuffle(position, b);
   }
 
   /// What was announced last has been read.
@@ -437,13 +450,13 @@ GROK_DEVICE void pushCache(B &block, RingWriter<B> &ring,
                            const ProducerStep<B> &step, uint32_t layer) {
   forEachAttentionTask(
       block, [&](uint32_t b) { return step.active >> b & 1; },
-      [&](uint32_t b) { return ptx::shuffle(step.position, b); },
+      [&](uint32_t b) { return step.rowPosition(b); },
       [&](uint32_t b, uint32_t kvHead, uint32_t kvBlock, uint32_t cached) {
 #pragma unroll 1
         for (uint32_t value = 0; value < 2; ++value)
           ring.push(block,
                     kvBlockAddress(block, layer, b, kvBlock, value, kvHead),
-                    kvStreamBytes<B>(cached));
+                    kvStreamBytes<B>(cached), streamPolicy<B>(step.cacheStays));
       });
 }
 
@@ -509,7 +522,8 @@ template <class B> GROK_DEVICE void produce(B &block) {
         const uint64_t offset =
             extent.offset + (item == kItems ? 0 : layer * extent.layerStride);
         ring.push(block, block.params.weights + offset,
-                  extentBytes(Weights<B>::kCodes, extent.tileCount, steps));
+                  extentBytes(Weights<B>::kCodes, extent.tileCount, steps),
+                  streamPolicy<B>(false));
       }
       // A learned router's experts are those of a layer.
       if (item == kDown && (!M::kHashRouting || layer + 1 == M::kLayers))

@@ -114,6 +114,17 @@ private:
   }
 };
 
+/// How L2 treats what is streamed. It is read once a step: left alone, it would
+/// drive the hand-overs' words, which are few, out of L2 between two uses.
+/// `again`: it is little enough to be there in the next step. sm_80: as any
+/// copy (a driver that translated such code for a later part made illegal
+/// instructions of it).
+template <class B> GROK_DEVICE uint64_t streamPolicy(bool again) {
+  if constexpr (B::Plan::kSm >= 90)
+    return again ? ptx::evictNormalPolicy() : ptx::evictFirstPolicy();
+  return 0;
+}
+
 /// How fast a producer may go.
 struct Pace {
   uint32_t inFlight; // chunks that have not landed, at most
@@ -131,15 +142,12 @@ template <class B> struct RingWriter {
 
   RingBarriers<B> barriers;
   Pace pace;
-  // The stream would drive the hand-overs' words out of L2 between two uses.
-  uint64_t policy;
   uint32_t due;                   // cycle before which no chunk is issued
   uint32_t stage = 0, parity = 0; // to be filled next, and in which use of it
   bool stopped = false;
 
   static GROK_DEVICE RingWriter of(B &block, Pace pace) {
-    return {RingBarriers<B>::of(block), pace, ptx::evictFirstPolicy(),
-            ptx::clock()};
+    return {RingBarriers<B>::of(block), pace, ptx::clock()};
   }
 
   /// Waits for a barrier unless the consumers have left.
@@ -151,8 +159,10 @@ template <class B> struct RingWriter {
       }
   }
 
-  /// Streams `bytes` (a multiple of 16) from `source`.
-  GROK_DEVICE void push(B &block, const uint8_t *source, uint64_t bytes) {
+  /// Streams `bytes` (a multiple of 16) from `source`, through L2 by a
+  /// streamPolicy.
+  GROK_DEVICE void push(B &block, const uint8_t *source, uint64_t bytes,
+                        uint64_t policy) {
     const uint32_t rest = uint32_t(bytes % kChunk);
 #pragma unroll 1
     for (uint32_t left = uint32_t(bytes / kChunk) + (rest ? 1 : 0); left;
@@ -164,7 +174,7 @@ template <class B> struct RingWriter {
       if (stopped)
         return;
       awaitTurn(size);
-      copy(block, source, size);
+      copy(block, source, size, policy);
       const bool wraps = ++stage == kStages;
       stage = wraps ? 0 : stage;
       parity ^= wraps ? 1 : 0;
@@ -212,7 +222,8 @@ private:
     due = now + pace.cycles * bytes / kChunk;
   }
 
-  GROK_DEVICE void copy(B &block, const uint8_t *source, uint32_t bytes) {
+  GROK_DEVICE void copy(B &block, const uint8_t *source, uint32_t bytes,
+                        uint64_t policy) {
     uint32_t target = block.sharedAddress(B::kShared.ring) + stage * kChunk;
     if constexpr (Plan::kSm >= 90) {
       if (ptx::elect()) {
@@ -226,11 +237,11 @@ private:
     if (bytes == kChunk) {
 #pragma unroll
       for (uint32_t at = 0; at < kChunk; at += 512)
-        ptx::copyAsync16(target + at, source + at, policy);
+        ptx::copyAsync16(target + at, source + at);
     } else {
 #pragma unroll 1
       for (uint32_t at = 0; at + block.lane() * 16 < bytes; at += 512)
-        ptx::copyAsync16(target + at, source + at, policy);
+        ptx::copyAsync16(target + at, source + at);
     }
     ptx::copyAsyncArrive(barriers.full(stage));
   }

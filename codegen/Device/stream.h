@@ -23,7 +23,7 @@ GROK_DEVICE void stream(const abi::StreamParams &params) {
   if (block.warp() == kWarps) {
     RingWriter<B> ring = RingWriter<B>::of(block, {Plan::kRingStages, 0});
     ring.push(block, params.data + ptx::ctaid() * params.bytesPerBlock,
-              params.bytesPerBlock);
+              params.bytesPerBlock, streamPolicy<B>(false));
     ring.drain();
     return;
   }

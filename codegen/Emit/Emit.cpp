@@ -15,7 +15,7 @@ absl::StatusOr<std::string> emitDecodePtx(const ModelConfig &model,
                                           const PlanTables &plan,
                                           const Target &target, bool trace) {
   absl::StatusOr<std::string> source =
-      emitTranslationUnit(model, plan, target.sm, trace);
+      emitTranslationUnit(model, plan, target, trace);
   if (!source.ok())
     return source.status();
   const std::array kernels = {

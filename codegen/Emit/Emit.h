@@ -16,7 +16,7 @@ namespace grok {
 /// constant of the model is no finite float32.
 absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
                                                 const PlanTables &plan,
-                                                uint32_t sm,
+                                                const Target &target,
                                                 bool trace = false);
 
 /// decode.ptx, or with `trace` trace.ptx: the kernels grok_decode, grok_fill

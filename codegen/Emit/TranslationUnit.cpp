@@ -24,9 +24,10 @@ std::vector<int> expertIndices(const PlanTables &plan, MatrixKind kind) {
 }
 
 Constants planConstants(const ModelConfig &model, const PlanTables &plan,
-                        uint32_t sm, bool trace) {
+                        const Target &target, bool trace) {
   DecodeShape shape = decodeShape(model, plan);
-  Constants c = sharedPlanConstants(plan, sm);
+  Constants c = sharedPlanConstants(plan, target.sm);
+  c.bytes("kL2Bytes", target.l2Bytes);
   c.count("kQuantization", uint32_t(plan.quantization));
   c.count("kSlots", plan.slots);
   c.count("kRingStages", plan.ringStages);
@@ -53,9 +54,10 @@ Constants planConstants(const ModelConfig &model, const PlanTables &plan,
 
 absl::StatusOr<std::string> emitTranslationUnit(const ModelConfig &model,
                                                 const PlanTables &plan,
-                                                uint32_t sm, bool trace) {
+                                                const Target &target,
+                                                bool trace) {
   Constants modelPart = modelConstants(model, plan.dtype),
-            planPart = planConstants(model, plan, sm, trace);
+            planPart = planConstants(model, plan, target, trace);
   if (absl::Status status = modelPart.status(); !status.ok())
     return status;
   return absl::StrCat(

@@ -64,10 +64,18 @@ GROK_DEVICE void bulkCopy(uint32_t shared, const void *global, uint32_t bytes,
                : "memory");
 }
 
-/// How L2 treats what is read once: it gives those lines up before all others.
+/// sm_90: how L2 treats what is read once: it gives those lines up before all
+/// others.
 GROK_DEVICE uint64_t evictFirstPolicy() {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;"
+               : "=l"(policy));
+  return policy;
+}
+/// sm_90: what it does without a policy.
+GROK_DEVICE uint64_t evictNormalPolicy() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;"
                : "=l"(policy));
   return policy;
 }
@@ -113,16 +121,6 @@ GROK_DEVICE void copyAsync16(uint32_t shared, const void *global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
                "l"(global)
                : "memory");
-}
-
-/// The same copy, through L2 by a policy.
-GROK_DEVICE void copyAsync16(uint32_t shared, const void *global,
-                             uint64_t policy) {
-  asm volatile(
-      "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(
-          shared),
-      "l"(global), "l"(policy)
-      : "memory");
 }
 
 /// sm_80: an arrival on the barrier when this thread's copies so far are

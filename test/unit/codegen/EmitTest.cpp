@@ -23,6 +23,15 @@ ModelConfig model() {
   return m;
 }
 
+Target target() {
+  Target t;
+  t.sm = 90;
+  t.arch = "sm_90a";
+  t.ptxVersion = "8.0";
+  t.l2Bytes = 3 << 20;
+  return t;
+}
+
 /// Two slots, every tile given to one of them.
 PlanTables plan(const ModelConfig &m) {
   PlanTables p;
@@ -63,7 +72,7 @@ PlanMatrix &lastDown(PlanTables &p) {
 
 testing::AssertionResult emits(const ModelConfig &m, const PlanTables &p,
                                const std::string &line) {
-  absl::StatusOr<std::string> unit = emitTranslationUnit(m, p, 90);
+  absl::StatusOr<std::string> unit = emitTranslationUnit(m, p, target());
   if (unit.ok() && unit->find(line) != std::string::npos)
     return testing::AssertionSuccess();
   return testing::AssertionFailure()
@@ -74,7 +83,8 @@ testing::AssertionResult emits(const ModelConfig &m, const PlanTables &p,
 TEST(Emit, TracingIsAConstant) {
   ModelConfig m = model();
   EXPECT_TRUE(emits(m, plan(m), "bool kTrace = false;"));
-  absl::StatusOr<std::string> unit = emitTranslationUnit(m, plan(m), 90, true);
+  absl::StatusOr<std::string> unit =
+      emitTranslationUnit(m, plan(m), target(), true);
   ASSERT_TRUE(unit.ok()) << unit.status();
   EXPECT_NE(unit->find("bool kTrace = true;"), std::string::npos);
 }
@@ -113,7 +123,8 @@ TEST(Emit, PacingIsNoConstant) {
   PlanTables p = plan(m), paced = p;
   paced.paceCycles = 12345;
   paced.inFlightChunks = 3;
-  EXPECT_EQ(*emitTranslationUnit(m, p, 90), *emitTranslationUnit(m, paced, 90));
+  EXPECT_EQ(*emitTranslationUnit(m, p, target()),
+            *emitTranslationUnit(m, paced, target()));
 }
 
 TEST(Emit, RealConstantsAreRoundedOnceAndExact) {
@@ -137,7 +148,7 @@ TEST(Emit, NegativeConstantsKeepTheirSign) {
 TEST(Emit, ConstantsBeyondFloat32AreAnError) {
   ModelConfig m = model();
   m.embeddingMultiplier = 1e39;
-  absl::StatusOr<std::string> unit = emitTranslationUnit(m, plan(m), 90);
+  absl::StatusOr<std::string> unit = emitTranslationUnit(m, plan(m), target());
   EXPECT_EQ(unit.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(unit.status().message(),
             "kEmbeddingMultiplier: found 1e+39, expected a value in the range "
@@ -181,17 +192,14 @@ TEST(Emit, RegionsStandInTheOrderOfDecodeMemory) {
       m, p,
       "kRegion[15] = {512, 256, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1024};"));
   EXPECT_TRUE(emits(m, p, "kKvOffset = 4096ul;"));
+  EXPECT_TRUE(emits(m, p, "kL2Bytes = 3145728ul;"));
 }
 
 TEST(Emit, ThePlansSharedMemoryIsCheckedAgainstTheLibrarys) {
   ModelConfig m = model();
   PlanTables p = plan(m);
   p.sharedBytes = 1024;
-  Target target;
-  target.sm = 90;
-  target.arch = "sm_90a";
-  target.ptxVersion = "8.0";
-  absl::StatusOr<std::string> ptx = emitDecodePtx(m, p, target);
+  absl::StatusOr<std::string> ptx = emitDecodePtx(m, p, target());
   EXPECT_EQ(ptx.status().code(), absl::StatusCode::kInternal);
   EXPECT_NE(ptx.status().message().find(
                 "the plan reserves the block's shared memory"),
