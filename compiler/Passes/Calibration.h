@@ -8,7 +8,7 @@ namespace grok::plan::calibration {
 /// A hand-over of a kernel for a batch, whose warps wait for each other, in
 /// hand-overs of a kernel for one row; and what each row adds to it, whose
 /// words all slots read.
-inline constexpr double kBatchHandOver = 1.04, kRowHandOver = 0.14;
+inline constexpr double kBatchHandOver = 1.08, kRowHandOver = 0.14;
 
 /// Weights of 8 bits are unpacked: bytes that a slot's instructions get through
 /// in a cycle.

@@ -47,7 +47,10 @@ def compare_variants(checks):
     for case, digest in digests.items():
         if case.variant not in ("group", "keep") or case.base not in digests:
             continue
-        same = digest is not None and digest == digests[case.base]
+        if digest is None or digests[case.base] is None:
+            results.append(Result(f"{case.name} as without", "no identity to compare", "bitwise", False))
+            continue
+        same = digest == digests[case.base]
         results.append(Result(f"{case.name} as without", "equal" if same else "different", "bitwise", same))
     return results
 
