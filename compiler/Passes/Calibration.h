@@ -8,11 +8,11 @@ namespace grok::plan::calibration {
 /// A hand-over of a kernel for a batch, whose warps wait for each other, in
 /// hand-overs of a kernel for one row; and what each row adds to it, whose
 /// words all slots read.
-inline constexpr double kBatchHandOver = 1.08, kRowHandOver = 0.14;
+inline constexpr double kBatchHandOver = 1.07, kRowHandOver = 0.155;
 
 /// Weights of 8 bits are unpacked: bytes that a slot's instructions get through
 /// in a cycle.
-inline constexpr double kInt8BytesPerCycle = 18, kFp8BytesPerCycle = 16.5;
+inline constexpr double kInt8BytesPerCycle = 17, kFp8BytesPerCycle = 16;
 
 /// Shares of what the tensor cores could do, in prefill: many tiles of a
 /// product together, one tile, and attention.
