@@ -144,4 +144,4 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    faults.run(sys.argv[1], sys.argv[2], CASES)
+    faults.run(sys.argv[1], sys.argv[2], CASES, grokrun=sys.argv[3])

@@ -121,6 +121,6 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    faults.run(sys.argv[1], sys.argv[2], CASES)
+    faults.run(sys.argv[1], sys.argv[2], CASES, grokrun=sys.argv[3])
     if os.path.exists("pwned"):
         sys.exit("a pickle's command was run")
