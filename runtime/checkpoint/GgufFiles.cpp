@@ -25,7 +25,7 @@ struct SplitName {
 
 std::optional<SplitName> parseSplitName(std::string_view name) {
   constexpr size_t kTail = std::string_view("-00001-of-00002.gguf").size();
-  if (name.size() < kTail)
+  if (name.size() < kTail || !name.ends_with(kEnd))
     return std::nullopt;
   std::string_view tail = name.substr(name.size() - kTail);
   auto digits = [](std::string_view text, uint32_t *out) {
@@ -73,10 +73,10 @@ chooseFiles(const FileSet &set, const std::vector<std::string> &names) {
     parts.push_back(std::move(name));
   }
   if (parts.size() != files.size())
-    return absl::InvalidArgumentError(
-        absl::StrCat(set.directory, ": found ", files.size(),
-                     " GGUF files, expected the ", parts.size(), " parts of ",
-                     inQuotes(first->prefix), " alone; move the others away"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        set.directory, ": found ", files.size(), " GGUF files, expected the ",
+        parts.size(), " parts of ", inQuotes(first->prefix),
+        " alone; name one of the files themselves"));
   return parts;
 }
 
@@ -140,6 +140,21 @@ absl::Status checkSplit(const std::string &path, const GgufHeader &header,
 }
 
 } // namespace
+
+std::vector<std::string> ggufNamed(const std::string &name,
+                                   const std::vector<std::string> &names) {
+  std::optional<SplitName> own = parseSplitName(name);
+  if (!own)
+    return {name};
+  std::vector<std::string> parts;
+  std::ranges::copy_if(names, std::back_inserter(parts),
+                       [&](const std::string &other) {
+                         std::optional<SplitName> split = parseSplitName(other);
+                         return split && split->prefix == own->prefix &&
+                                split->count == own->count;
+                       });
+  return parts;
+}
 
 absl::Status openGguf(FileSet &set, const std::vector<std::string> &names) {
   absl::StatusOr<std::vector<std::string>> files = chooseFiles(set, names);
