@@ -82,8 +82,11 @@ absl::Status verdict(const Survey &survey) {
   const Mismatches &m = survey.mismatches;
   if (!survey.spelling)
     return absl::InvalidArgumentError(absl::StrCat(
-        survey.place, ": found tensors named like '", survey.firstName,
-        "', expected a spelling of docs/checkpoints.md; these are not the "
+        survey.place, ": found ",
+        survey.all.tensors
+            ? absl::StrCat("tensors named like '", survey.firstName, "'")
+            : "no tensor",
+        ", expected a spelling of docs/checkpoints.md; these are not the "
         "weights of such a model"));
   size_t problems = m.missing.count + m.wrong.count + m.extra.count;
   if (problems)

@@ -54,6 +54,7 @@ write("turned", turn)
 write("added", add)
 write("unknown", rename)
 write("hostile", deface)
+write("nothing", dict.clear)
 faults.generate(os.path.join(FOLDER, "twice"), "--layout", "torch-sharded")
 index = os.path.join(FOLDER, "twice", "pytorch_model.bin.index.json")
 with open(index) as file:
