@@ -161,6 +161,7 @@ openCheckpoint(const std::string &directory, const ModelConfig &model,
   absl::StatusOr<TensorMap> tensors = matchTensors(*set, model);
   if (!tensors.ok())
     return tensors.status();
+  noteNumbers(*set, model);
   if (notes)
     *notes = set->notes;
   if (absl::Status status = checkNumbers(*set, model); !status.ok())

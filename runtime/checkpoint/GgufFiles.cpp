@@ -80,15 +80,6 @@ chooseFiles(const FileSet &set, const std::vector<std::string> &names) {
   return parts;
 }
 
-/// Before March 2024 each expert had tensors of its own: "blk.N.ffn_gate.E".
-bool isPerExpert(std::string_view name) {
-  for (std::string_view part : {".ffn_gate.", ".ffn_up.", ".ffn_down."})
-    if (size_t at = name.find(part); at != name.npos)
-      return at + part.size() < name.size() && name[at + part.size()] >= '0' &&
-             name[at + part.size()] <= '9';
-  return false;
-}
-
 /// The norm after the experts had another name at first.
 std::string currentName(const std::string &name) {
   constexpr std::string_view kOld = ".layer_output_norm.weight";
@@ -99,14 +90,7 @@ std::string currentName(const std::string &name) {
 }
 
 absl::Status addTensors(FileSet &set, const GgufHeader &header) {
-  const std::string &path = set.files.back().path();
   for (const GgufTensor &tensor : header.tensors) {
-    if (isPerExpert(tensor.name))
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": tensor ", inQuotes(tensor.name),
-          ": found a tensor of one expert, as files of before April 2024 have "
-          "them, expected those of all experts in one "
-          "('blk.N.ffn_gate_exps.weight'); convert the checkpoint again"));
     StoredTensor stored;
     stored.type = tensor.type;
     stored.coding = tensor.coding;

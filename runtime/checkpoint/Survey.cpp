@@ -101,7 +101,6 @@ absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
   survey.layout = set->layout;
   survey.spelling = detectSpelling(*set);
   survey.files = set->files.size();
-  survey.notes = set->notes;
   if (!set->tensors.empty())
     survey.firstName = set->tensors.begin()->first;
   for (const auto &[name, tensor] : set->tensors)
@@ -114,8 +113,11 @@ absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
     survey.model = *model;
   else if (survey.spelling)
     survey.model = Inference(*set, *survey.spelling).infer();
-  if (model)
+  if (model) {
     survey.contradiction = checkNumbers(*set, *model);
+    noteNumbers(*set, *model);
+  }
+  survey.notes = set->notes;
   if (survey.spelling)
     survey.mismatches = findMismatches(*std::move(set), survey.model);
   return survey;
