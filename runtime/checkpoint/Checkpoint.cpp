@@ -82,16 +82,18 @@ public:
   }
 
 private:
-  /// An error if `column` is one whose scale is not finite.
   absl::Status finiteScales(const TensorId &id, const StoredTensor &tensor,
-                            uint32_t row, std::optional<size_t> column) const {
-    if (!column)
+                            uint32_t row,
+                            const std::optional<BadScale> &bad) const {
+    if (!bad)
       return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         reader_.path(tensor), ": tensor '", tensorName(id), "' [", row, ", ",
-        *column,
-        "]: found a scale that is infinite or no number, expected a finite "
-        "one; the file is damaged: download or export it again"));
+        bad->column, "]: found a ",
+        bad->overflows ? "code whose product with its scale is beyond float32"
+                       : "scale that is infinite or no number",
+        ", expected a finite one; the file is damaged: download or export it "
+        "again"));
   }
 
   /// An error with the tensor's file before it, unless that is there.
