@@ -157,24 +157,24 @@ absl::Status checkTiedHead(CheckpointSource &source, const ModelConfig &model,
 absl::StatusOr<std::unique_ptr<TensorSource>>
 openCheckpoint(const std::string &directory, const ModelConfig &model,
                std::vector<std::string> *notes) {
-  absl::StatusOr<FileSet> set = openFileSet(directory);
-  if (!set.ok())
-    return set.status();
-  absl::StatusOr<TensorMap> tensors = matchTensors(*set, model);
+  FileSet set;
+  if (absl::Status status = openFileSet(directory, set); !status.ok())
+    return status;
+  absl::StatusOr<TensorMap> tensors = matchTensors(set, model);
   if (!tensors.ok())
     return tensors.status();
-  noteNumbers(*set, model);
+  noteNumbers(set, model);
   if (notes)
-    *notes = set->notes;
-  if (absl::Status status = checkNumbers(*set, model); !status.ok())
+    *notes = set.notes;
+  if (absl::Status status = checkNumbers(set, model); !status.ok())
     return status;
   const StoredTensor &head = tensors->at({TensorKind::kHead, 0, 0});
   const StoredTensor &embedding =
       tensors->at({TensorKind::kTokenEmbedding, 0, 0});
   bool storedTwice = model.tiedHead && (head.parts != embedding.parts ||
                                         head.strides != embedding.strides);
-  std::string place = set->directory;
-  auto source = std::make_unique<CheckpointSource>(*std::move(set),
+  std::string place = set.directory;
+  auto source = std::make_unique<CheckpointSource>(std::move(set),
                                                    *std::move(tensors), model);
   if (storedTwice)
     if (absl::Status status = checkTiedHead(*source, model, place);

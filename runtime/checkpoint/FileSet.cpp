@@ -96,17 +96,18 @@ absl::Status noCheckpoint(const std::string &directory,
 }
 
 absl::Status openSingle(FileSet &set) {
+  set.layout = "safetensors, one file";
   absl::StatusOr<std::vector<TensorEntry>> entries = set.add(kSingle);
   if (!entries.ok())
     return entries.status();
   for (const TensorEntry &entry : *entries)
     if (absl::Status status = set.insert(entry); !status.ok())
       return status;
-  set.layout = "safetensors, one file";
   return absl::OkStatus();
 }
 
 absl::Status openTorchSingle(FileSet &set) {
+  set.layout = "PyTorch .bin, one file";
   absl::StatusOr<std::vector<NamedTensor>> tensors =
       addTorch(set, kTorchSingle);
   if (!tensors.ok())
@@ -115,7 +116,6 @@ absl::Status openTorchSingle(FileSet &set) {
     if (absl::Status status = set.insert(t.name, std::move(t.tensor));
         !status.ok())
       return status;
-  set.layout = "PyTorch .bin, one file";
   return absl::OkStatus();
 }
 
@@ -247,8 +247,7 @@ NamedTensor FileSet::tensorOf(const TensorEntry &entry) const {
   return named;
 }
 
-absl::StatusOr<FileSet> openFileSet(const std::string &path) {
-  FileSet set;
+absl::Status openFileSet(const std::string &path, FileSet &set) {
   set.directory = path;
   while (set.directory.size() > 1 && set.directory.ends_with('/'))
     set.directory.pop_back();
@@ -258,7 +257,7 @@ absl::StatusOr<FileSet> openFileSet(const std::string &path) {
   if (absl::Status status = openArrangement(set, *names); !status.ok())
     return status;
   noteExtraFiles(set, set.directory, *names);
-  return set;
+  return absl::OkStatus();
 }
 
 } // namespace grok

@@ -49,8 +49,9 @@ struct FileSet {
 
 /// Opens the checkpoint, a directory, a GGUF file or a part of one, and checks
 /// all that can be checked without knowing the model. NotFound or
-/// InvalidArgument with the file and a remedy.
-absl::StatusOr<FileSet> openFileSet(const std::string &path);
+/// InvalidArgument with the file and a remedy; `set` has what was found until
+/// then.
+absl::Status openFileSet(const std::string &path, FileSet &set);
 
 // The arrangements, for openFileSet. `names` are the directory's entries.
 absl::Status openShards(FileSet &set, const std::string &indexName);

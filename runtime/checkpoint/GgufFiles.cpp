@@ -63,15 +63,19 @@ chooseFiles(const FileSet &set, const std::vector<std::string> &names) {
                      " by its name, expected parts from 1 on, as many as the "
                      "name says; download them under their own names"));
   std::vector<std::string> parts;
+  Listing missing;
   for (uint32_t i = 1; i <= first->count; ++i) {
     std::string name =
         absl::StrFormat("%s-%05u-of-%05u.gguf", first->prefix, i, first->count);
-    if (std::ranges::find(files, name) == files.end())
-      return absl::NotFoundError(absl::StrCat(
-          set.directory, "/", name, ": file is missing: found ", files.size(),
-          " of ", first->count, " parts, expected all; download it"));
+    if (!std::ranges::binary_search(files, name))
+      missing.add(name);
     parts.push_back(std::move(name));
   }
+  if (missing.count)
+    return missingFiles(set.directory, missing,
+                        absl::StrCat("found ", first->count - missing.count,
+                                     " of ", first->count,
+                                     " parts, expected all; download it"));
   if (parts.size() != files.size())
     return absl::InvalidArgumentError(absl::StrCat(
         set.directory, ": found ", files.size(), " GGUF files, expected the ",
@@ -141,6 +145,7 @@ std::vector<std::string> ggufNamed(const std::string &name,
 }
 
 absl::Status openGguf(FileSet &set, const std::vector<std::string> &names) {
+  set.layout = "GGUF";
   absl::StatusOr<std::vector<std::string>> files = chooseFiles(set, names);
   if (!files.ok())
     return files.status();

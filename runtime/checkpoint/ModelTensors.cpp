@@ -260,12 +260,6 @@ std::optional<Spelling> detectSpelling(const FileSet &set) {
   return Spelling(best - count.begin());
 }
 
-void Listing::add(std::string text) {
-  ++count;
-  if (first.size() < kShown)
-    first.push_back(std::move(text));
-}
-
 Mismatches findMismatches(FileSet set, const ModelConfig &model) {
   return Matcher(set, model).mismatches();
 }

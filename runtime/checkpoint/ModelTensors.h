@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/bundle/TensorSource.h"
 #include "runtime/checkpoint/FileSet.h"
+#include "runtime/checkpoint/Messages.h"
 #include "runtime/checkpoint/TensorNames.h"
 
 namespace grok {
@@ -23,15 +24,6 @@ absl::StatusOr<TensorMap> matchTensors(FileSet &set, const ModelConfig &model);
 
 /// The spelling that most of the names have; none if no name has any.
 std::optional<Spelling> detectSpelling(const FileSet &set);
-
-/// How many there are, and the first few.
-struct Listing {
-  static constexpr size_t kShown = 10;
-  void add(std::string text);
-
-  uint64_t count = 0;
-  std::vector<std::string> first;
-};
 
 /// All that matchTensors would stumble over, one after the other: messages for
 /// missing and wrong tensors, and the names of those that are left over. Takes

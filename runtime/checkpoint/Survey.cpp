@@ -93,17 +93,18 @@ uint64_t bytesOf(const StoredTensor &tensor) {
 
 absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
                                         const ModelConfig *model) {
-  absl::StatusOr<FileSet> set = openFileSet(path);
-  if (!set.ok())
-    return set.status();
+  FileSet set;
   Survey survey;
-  survey.place = set->directory;
-  survey.layout = set->layout;
-  survey.spelling = detectSpelling(*set);
-  survey.files = set->files.size();
-  if (!set->tensors.empty())
-    survey.firstName = set->tensors.begin()->first;
-  for (const auto &[name, tensor] : set->tensors)
+  survey.unreadable = openFileSet(path, set);
+  if (!survey.unreadable.ok() && set.layout.empty())
+    return survey.unreadable;
+  survey.place = set.directory;
+  survey.layout = set.layout;
+  survey.spelling = detectSpelling(set);
+  survey.files = set.files.size();
+  if (!set.tensors.empty())
+    survey.firstName = set.tensors.begin()->first;
+  for (const auto &[name, tensor] : set.tensors)
     for (Survey::Amount *amount :
          {&survey.all, &survey.types[codingName(tensor)]}) {
       ++amount->tensors;
@@ -112,14 +113,14 @@ absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
   if (model)
     survey.model = *model;
   else if (survey.spelling)
-    survey.model = Inference(*set, *survey.spelling).infer();
+    survey.model = Inference(set, *survey.spelling).infer();
   if (model) {
-    survey.contradiction = checkNumbers(*set, *model);
-    noteNumbers(*set, *model);
+    survey.contradiction = checkNumbers(set, *model);
+    noteNumbers(set, *model);
   }
-  survey.notes = set->notes;
+  survey.notes = set.notes;
   if (survey.spelling)
-    survey.mismatches = findMismatches(*std::move(set), survey.model);
+    survey.mismatches = findMismatches(std::move(set), survey.model);
   return survey;
 }
 

@@ -117,10 +117,14 @@ absl::Status checkCommand(const Arguments &args) {
   line("layout", survey->layout);
   if (survey->spelling)
     line("spelling", std::string(spellingExample(*survey->spelling)));
-  line("weights", absl::StrCat(amount(survey->all), " in ", survey->files,
-                               survey->files == 1 ? " file" : " files"));
+  line("weights",
+       absl::StrCat(amount(survey->all), " in ", survey->files,
+                    survey->files == 1 ? " file" : " files",
+                    survey->unreadable.ok() ? "" : ", up to the error below"));
   for (const auto &[type, a] : survey->types)
     line("", absl::StrCat(type, ": ", amount(a)));
+  if (!survey->unreadable.ok())
+    return survey->unreadable;
   if (survey->spelling) {
     printModel(*survey, source);
     std::string place = survey->place + ": ";
