@@ -105,8 +105,7 @@ absl::Status checkRanks(const FileSet &set, const Names &names) {
       set.directory, missing,
       absl::StrCat("found ", found, " of the ", count, " ranks that ", last,
                    " asks for, expected all of them in every group; download "
-                   "it, or move ",
-                   last, " away if it is of another set"));
+                   "it, or move away what is of another set"));
 }
 
 /// Rank 0 defines the group's tensors.
