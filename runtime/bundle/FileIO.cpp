@@ -256,7 +256,7 @@ absl::Status reserveSpace(int file, const std::string &path, uint64_t bytes) {
   if (error == ENOSPC)
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": needs ", bytes, " bytes, ", available,
-                     " are available on the disk"));
+                     " are available on the disk", remedyFor(error)));
   if (error == EFBIG)
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": needs ", bytes,

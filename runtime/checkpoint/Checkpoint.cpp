@@ -82,16 +82,18 @@ public:
   }
 
 private:
-  /// An error if `column` is one whose scale is not finite.
   absl::Status finiteScales(const TensorId &id, const StoredTensor &tensor,
-                            uint32_t row, std::optional<size_t> column) const {
-    if (!column)
+                            uint32_t row,
+                            const std::optional<BadScale> &bad) const {
+    if (!bad)
       return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         reader_.path(tensor), ": tensor '", tensorName(id), "' [", row, ", ",
-        *column,
-        "]: found a scale that is infinite or no number, expected a finite "
-        "one; the file is damaged: download or export it again"));
+        bad->column, "]: found a ",
+        bad->overflows ? "code whose product with its scale is beyond float32"
+                       : "scale that is infinite or no number",
+        ", expected a finite one; the file is damaged: download or export it "
+        "again"));
   }
 
   /// An error with the tensor's file before it, unless that is there.
@@ -155,23 +157,24 @@ absl::Status checkTiedHead(CheckpointSource &source, const ModelConfig &model,
 absl::StatusOr<std::unique_ptr<TensorSource>>
 openCheckpoint(const std::string &directory, const ModelConfig &model,
                std::vector<std::string> *notes) {
-  absl::StatusOr<FileSet> set = openFileSet(directory);
-  if (!set.ok())
-    return set.status();
-  absl::StatusOr<TensorMap> tensors = matchTensors(*set, model);
+  FileSet set;
+  if (absl::Status status = openFileSet(directory, set); !status.ok())
+    return status;
+  absl::StatusOr<TensorMap> tensors = matchTensors(set, model);
   if (!tensors.ok())
     return tensors.status();
+  noteNumbers(set, model);
   if (notes)
-    *notes = set->notes;
-  if (absl::Status status = checkNumbers(*set, model); !status.ok())
+    *notes = set.notes;
+  if (absl::Status status = checkNumbers(set, model); !status.ok())
     return status;
   const StoredTensor &head = tensors->at({TensorKind::kHead, 0, 0});
   const StoredTensor &embedding =
       tensors->at({TensorKind::kTokenEmbedding, 0, 0});
   bool storedTwice = model.tiedHead && (head.parts != embedding.parts ||
                                         head.strides != embedding.strides);
-  std::string place = set->directory;
-  auto source = std::make_unique<CheckpointSource>(*std::move(set),
+  std::string place = set.directory;
+  auto source = std::make_unique<CheckpointSource>(std::move(set),
                                                    *std::move(tensors), model);
   if (storedTwice)
     if (absl::Status status = checkTiedHead(*source, model, place);

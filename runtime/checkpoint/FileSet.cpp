@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,8 +28,21 @@ bool isWeightName(const std::string &name) {
          name.ends_with(kGgufEnd) || isJaxName(name);
 }
 
+/// Whether a file of this name alone says what the checkpoint consists of.
+bool isArrangement(const std::string &name) {
+  return name == kSingle || name == kTorchSingle || isIndexName(name) ||
+         name.ends_with(kGgufEnd) || isTensorParallelName(name) ||
+         isJaxName(name);
+}
+
 absl::StatusOr<std::vector<std::string>>
 listCheckpoint(const std::string &directory) {
+  std::error_code error;
+  if (std::filesystem::exists(directory, error) &&
+      !std::filesystem::is_directory(directory, error))
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory, ": found a file, expected a checkpoint directory or a .gguf "
+                   "file; name the directory that the file is in"));
   absl::StatusOr<std::vector<std::string>> names = listDirectory(directory);
   if (absl::IsNotFound(names.status()))
     return absl::NotFoundError(absl::StrCat(
@@ -82,17 +96,18 @@ absl::Status noCheckpoint(const std::string &directory,
 }
 
 absl::Status openSingle(FileSet &set) {
+  set.layout = "safetensors, one file";
   absl::StatusOr<std::vector<TensorEntry>> entries = set.add(kSingle);
   if (!entries.ok())
     return entries.status();
   for (const TensorEntry &entry : *entries)
     if (absl::Status status = set.insert(entry); !status.ok())
       return status;
-  set.layout = "safetensors, one file";
   return absl::OkStatus();
 }
 
 absl::Status openTorchSingle(FileSet &set) {
+  set.layout = "PyTorch .bin, one file";
   absl::StatusOr<std::vector<NamedTensor>> tensors =
       addTorch(set, kTorchSingle);
   if (!tensors.ok())
@@ -101,17 +116,18 @@ absl::Status openTorchSingle(FileSet &set) {
     if (absl::Status status = set.insert(t.name, std::move(t.tensor));
         !status.ok())
       return status;
-  set.layout = "PyTorch .bin, one file";
   return absl::OkStatus();
 }
 
-/// Weight files of the directory that the checkpoint does not consist of.
-void noteExtraFiles(FileSet &set, const std::vector<std::string> &names) {
+/// What lies in a directory and looks like weights, but is no part of the
+/// checkpoint.
+void noteExtraFiles(FileSet &set, const std::string &directory,
+                    const std::vector<std::string> &names) {
   for (const std::string &name : names) {
-    if (!isWeightName(name) && !isIndexName(name))
+    if (!isWeightName(name) && !isIndexName(name) && name != kJaxFolder)
       continue;
-    std::string path = absl::StrCat(set.directory, "/", name);
-    if (path != set.index &&
+    std::string path = absl::StrCat(directory, "/", name);
+    if (path != set.index && path != set.directory &&
         std::ranges::none_of(
             set.files, [&](const MappedFile &f) { return f.path() == path; }))
       set.notes.push_back(
@@ -161,7 +177,7 @@ absl::Status openArrangement(FileSet &set,
 }
 
 /// The names to choose among: those of the directory, or of the ckpt-0 in it,
-/// or the one file that was named.
+/// or of the GGUF file that was named.
 absl::StatusOr<std::vector<std::string>> choose(FileSet &set) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -169,14 +185,18 @@ absl::StatusOr<std::vector<std::string>> choose(FileSet &set) {
       fs::is_regular_file(set.directory, error)) {
     fs::path file(set.directory);
     set.directory = file.has_parent_path() ? file.parent_path().string() : ".";
-    return std::vector<std::string>{file.filename().string()};
+    absl::StatusOr<std::vector<std::string>> names =
+        listCheckpoint(set.directory);
+    return names.ok() ? ggufNamed(file.filename().string(), *names) : names;
   }
   absl::StatusOr<std::vector<std::string>> names =
       listCheckpoint(set.directory);
-  if (!names.ok() || std::ranges::any_of(*names, isWeightName) ||
+  if (!names.ok() || std::ranges::any_of(*names, isArrangement) ||
       !std::ranges::binary_search(*names, kJaxFolder))
     return names;
-  set.directory = absl::StrCat(set.directory, "/", kJaxFolder);
+  std::string above = std::exchange(
+      set.directory, absl::StrCat(set.directory, "/", kJaxFolder));
+  noteExtraFiles(set, above, *names);
   return listCheckpoint(set.directory);
 }
 
@@ -227,8 +247,7 @@ NamedTensor FileSet::tensorOf(const TensorEntry &entry) const {
   return named;
 }
 
-absl::StatusOr<FileSet> openFileSet(const std::string &path) {
-  FileSet set;
+absl::Status openFileSet(const std::string &path, FileSet &set) {
   set.directory = path;
   while (set.directory.size() > 1 && set.directory.ends_with('/'))
     set.directory.pop_back();
@@ -237,8 +256,8 @@ absl::StatusOr<FileSet> openFileSet(const std::string &path) {
     return names.status();
   if (absl::Status status = openArrangement(set, *names); !status.ok())
     return status;
-  noteExtraFiles(set, *names);
-  return set;
+  noteExtraFiles(set, set.directory, *names);
+  return absl::OkStatus();
 }
 
 } // namespace grok

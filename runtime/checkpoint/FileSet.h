@@ -47,10 +47,11 @@ struct FileSet {
   NamedTensor tensorOf(const TensorEntry &entry) const;
 };
 
-/// Opens the checkpoint, a directory or one GGUF file, and checks all that can
-/// be checked without knowing the model. NotFound or InvalidArgument with the
-/// file and a remedy.
-absl::StatusOr<FileSet> openFileSet(const std::string &path);
+/// Opens the checkpoint, a directory, a GGUF file or a part of one, and checks
+/// all that can be checked without knowing the model. NotFound or
+/// InvalidArgument with the file and a remedy; `set` has what was found until
+/// then.
+absl::Status openFileSet(const std::string &path, FileSet &set);
 
 // The arrangements, for openFileSet. `names` are the directory's entries.
 absl::Status openShards(FileSet &set, const std::string &indexName);
@@ -58,6 +59,9 @@ absl::Status openTensorParallel(FileSet &set,
                                 const std::vector<std::string> &names);
 absl::Status openJax(FileSet &set, const std::vector<std::string> &names);
 absl::Status openGguf(FileSet &set, const std::vector<std::string> &names);
+/// The files of the checkpoint that a GGUF file is, or is a part of.
+std::vector<std::string> ggufNamed(const std::string &name,
+                                   const std::vector<std::string> &names);
 /// The tensor that one of ckpt-0's files holds. `index` is the file's in
 /// FileSet::files, `tensor` the parameter's name.
 absl::StatusOr<StoredTensor> readJax(std::span<const uint8_t> file,

@@ -25,7 +25,7 @@ struct SplitName {
 
 std::optional<SplitName> parseSplitName(std::string_view name) {
   constexpr size_t kTail = std::string_view("-00001-of-00002.gguf").size();
-  if (name.size() < kTail)
+  if (name.size() < kTail || !name.ends_with(kEnd))
     return std::nullopt;
   std::string_view tail = name.substr(name.size() - kTail);
   auto digits = [](std::string_view text, uint32_t *out) {
@@ -63,30 +63,25 @@ chooseFiles(const FileSet &set, const std::vector<std::string> &names) {
                      " by its name, expected parts from 1 on, as many as the "
                      "name says; download them under their own names"));
   std::vector<std::string> parts;
+  Listing missing;
   for (uint32_t i = 1; i <= first->count; ++i) {
     std::string name =
         absl::StrFormat("%s-%05u-of-%05u.gguf", first->prefix, i, first->count);
-    if (std::ranges::find(files, name) == files.end())
-      return absl::NotFoundError(absl::StrCat(
-          set.directory, "/", name, ": file is missing: found ", files.size(),
-          " of ", first->count, " parts, expected all; download it"));
+    if (!std::ranges::binary_search(files, name))
+      missing.add(name);
     parts.push_back(std::move(name));
   }
+  if (missing.count)
+    return missingFiles(set.directory, missing,
+                        absl::StrCat("found ", first->count - missing.count,
+                                     " of ", first->count,
+                                     " parts, expected all; download it"));
   if (parts.size() != files.size())
-    return absl::InvalidArgumentError(
-        absl::StrCat(set.directory, ": found ", files.size(),
-                     " GGUF files, expected the ", parts.size(), " parts of ",
-                     inQuotes(first->prefix), " alone; move the others away"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        set.directory, ": found ", files.size(), " GGUF files, expected the ",
+        parts.size(), " parts of ", inQuotes(first->prefix),
+        " alone; name one of the files themselves"));
   return parts;
-}
-
-/// Before March 2024 each expert had tensors of its own: "blk.N.ffn_gate.E".
-bool isPerExpert(std::string_view name) {
-  for (std::string_view part : {".ffn_gate.", ".ffn_up.", ".ffn_down."})
-    if (size_t at = name.find(part); at != name.npos)
-      return at + part.size() < name.size() && name[at + part.size()] >= '0' &&
-             name[at + part.size()] <= '9';
-  return false;
 }
 
 /// The norm after the experts had another name at first.
@@ -99,14 +94,7 @@ std::string currentName(const std::string &name) {
 }
 
 absl::Status addTensors(FileSet &set, const GgufHeader &header) {
-  const std::string &path = set.files.back().path();
   for (const GgufTensor &tensor : header.tensors) {
-    if (isPerExpert(tensor.name))
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": tensor ", inQuotes(tensor.name),
-          ": found a tensor of one expert, as files of before April 2024 have "
-          "them, expected those of all experts in one "
-          "('blk.N.ffn_gate_exps.weight'); convert the checkpoint again"));
     StoredTensor stored;
     stored.type = tensor.type;
     stored.coding = tensor.coding;
@@ -141,7 +129,23 @@ absl::Status checkSplit(const std::string &path, const GgufHeader &header,
 
 } // namespace
 
+std::vector<std::string> ggufNamed(const std::string &name,
+                                   const std::vector<std::string> &names) {
+  std::optional<SplitName> own = parseSplitName(name);
+  if (!own)
+    return {name};
+  std::vector<std::string> parts;
+  std::ranges::copy_if(names, std::back_inserter(parts),
+                       [&](const std::string &other) {
+                         std::optional<SplitName> split = parseSplitName(other);
+                         return split && split->prefix == own->prefix &&
+                                split->count == own->count;
+                       });
+  return parts;
+}
+
 absl::Status openGguf(FileSet &set, const std::vector<std::string> &names) {
+  set.layout = "GGUF";
   absl::StatusOr<std::vector<std::string>> files = chooseFiles(set, names);
   if (!files.ok())
     return files.status();

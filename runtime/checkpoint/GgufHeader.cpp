@@ -69,6 +69,15 @@ constexpr TensorType kTypes[] = {
     {30, ElementType::kBF16, StoredTensor::Coding::kPlain},
 };
 
+/// Before March 2024 each expert had tensors of its own: "blk.N.ffn_gate.E".
+bool isPerExpert(std::string_view name) {
+  for (std::string_view part : {".ffn_gate.", ".ffn_up.", ".ffn_down."})
+    if (size_t at = name.find(part); at != name.npos)
+      return at + part.size() < name.size() && name[at + part.size()] >= '0' &&
+             name[at + part.size()] <= '9';
+  return false;
+}
+
 template <typename T> double as(std::span<const uint8_t> bytes) {
   T value;
   std::memcpy(&value, bytes.data(), sizeof value);
@@ -281,6 +290,12 @@ private:
     tensor.begin = number<uint64_t>(where);
     if (!ok())
       return;
+    if (isPerExpert(tensor.name))
+      return fail(where,
+                  "found a tensor of one expert, as files of before April 2024 "
+                  "have them, expected those of all experts in one "
+                  "('blk.N.ffn_gate_exps.weight'); convert the checkpoint "
+                  "again");
     auto known = std::ranges::find(kTypes, type, &TensorType::id);
     if (known == std::end(kTypes))
       return fail(where, absl::StrCat("found GGUF type ", type,

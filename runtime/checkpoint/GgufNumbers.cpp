@@ -1,18 +1,25 @@
 #include "runtime/checkpoint/GgufNumbers.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "runtime/checkpoint/Messages.h"
 
 namespace grok {
 namespace {
 
+constexpr std::string_view kPrefix = "grok.";
+constexpr std::string_view kScaling = "grok.rope.scaling.";
 constexpr std::string_view kRouterCap = "grok.router_logit_softcapping";
+constexpr const char *kContext = "grok.context_length";
+constexpr const char *kLinearScaling = "grok.rope.scale_linear";
 
 struct Claim {
   std::string key;
@@ -22,6 +29,7 @@ struct Claim {
 
 std::vector<Claim> claimsOf(const ModelConfig &m) {
   std::vector<Claim> claims = {
+      {"grok.vocab_size", double(m.vocabSize), "vocab_size"},
       {"grok.embedding_length", double(m.hiddenSize), "hidden_size"},
       {"grok.block_count", double(m.numLayers), "num_hidden_layers"},
       {"grok.attention.head_count", double(m.numHeads), "num_attention_heads"},
@@ -55,6 +63,27 @@ std::vector<Claim> claimsOf(const ModelConfig &m) {
       {std::string(kRouterCap), m.routerCap, "router_logit_softcapping"});
   return claims;
 }
+
+/// Keys of other models in this format, and the values that say that this is
+/// none of them.
+struct Foreign {
+  const char *key;
+  double none, alsoNone;
+};
+constexpr Foreign kForeign[] = {
+    {"grok.attention.sliding_window", 0, 0},
+    {"grok.attention.causal", 1, 1},
+    {"grok.attention.clamp_kqv", 0, 0},
+    {"grok.attention.max_alibi_bias", 0, 0},
+    {"grok.expert_gating_func", 1, 0}, // softmax
+    {"grok.expert_group_count", 1, 0},
+    {"grok.expert_shared_count", 0, 0},
+    {"grok.expert_weights_scale", 1, 0},
+    {"grok.interleave_moe_layer_step", 1, 0},
+    {"grok.leading_dense_block_count", 0, 0},
+    {"grok.residual_scale", 1, 0},
+    {"grok.use_parallel_residual", 0, 0},
+};
 
 /// Files hold float32.
 bool agree(double a, double b) {
@@ -99,6 +128,19 @@ absl::Status checkClaim(const FileSet &set, const Claim &claim) {
       absl::StrCat(expected, "; config and weights are of different models"));
 }
 
+absl::Status checkForeign(const FileSet &set, const Foreign &foreign) {
+  constexpr const char *kRemedy = "; such a model is not computed here";
+  std::string expected = absl::StrCat("the number ", text(foreign.none));
+  if (std::string other = otherThanNumber(set, foreign.key); !other.empty())
+    return error(set, foreign.key, other, absl::StrCat(expected, kRemedy));
+  auto it = set.numbers.find(foreign.key);
+  if (it == set.numbers.end() || it->second == foreign.none ||
+      it->second == foreign.alsoNone)
+    return absl::OkStatus();
+  return error(set, foreign.key, text(it->second),
+               absl::StrCat(expected, kRemedy));
+}
+
 /// RoPE is the config's; what converters declare for Grok-2 is YaRN.
 absl::Status checkScaling(const FileSet &set) {
   constexpr const char *kType = "grok.rope.scaling.type";
@@ -110,8 +152,7 @@ absl::Status checkScaling(const FileSet &set) {
                  "'none' or 'yarn'; convert the checkpoint again");
   if (named && type->second == "yarn")
     return absl::OkStatus();
-  for (const char *key :
-       {"grok.rope.scaling.factor", "grok.rope.scale_linear"}) {
+  for (const char *key : {"grok.rope.scaling.factor", kLinearScaling}) {
     if (std::string other = otherThanNumber(set, key); !other.empty())
       return error(set, key, other,
                    "the number 1; convert the checkpoint again");
@@ -127,6 +168,31 @@ absl::Status checkScaling(const FileSet &set) {
   return absl::OkStatus();
 }
 
+/// Keys that may say something of the model, in quotes, without those that are
+/// looked at, and without RoPE's.
+std::vector<std::string> unknownKeys(const FileSet &set,
+                                     const ModelConfig &model) {
+  std::set<std::string> known = {kContext, kLinearScaling,
+                                 "grok.expert_used_count",
+                                 "grok.tensor_data_layout"};
+  for (const Claim &claim : claimsOf(model))
+    known.insert(claim.key);
+  for (const Foreign &foreign : kForeign)
+    known.insert(foreign.key);
+  std::vector<std::string> out;
+  auto add = [&](const std::string &key) {
+    if (key.starts_with(kPrefix) && !key.starts_with(kScaling) &&
+        !known.count(key))
+      out.push_back(inQuotes(key));
+  };
+  for (const auto &[key, value] : set.numbers)
+    add(key);
+  for (const auto &[key, value] : set.texts)
+    add(key);
+  std::ranges::for_each(set.lists, add);
+  return out;
+}
+
 } // namespace
 
 absl::Status checkNumbers(const FileSet &set, const ModelConfig &model) {
@@ -135,7 +201,33 @@ absl::Status checkNumbers(const FileSet &set, const ModelConfig &model) {
   for (const Claim &claim : claimsOf(model))
     if (absl::Status status = checkClaim(set, claim); !status.ok())
       return status;
+  for (const Foreign &foreign : kForeign)
+    if (absl::Status status = checkForeign(set, foreign); !status.ok())
+      return status;
   return checkScaling(set);
+}
+
+void noteNumbers(FileSet &set, const ModelConfig &model) {
+  if (auto it = set.numbers.find(kContext);
+      it != set.numbers.end() && it->second < model.maxPositions)
+    set.notes.push_back(absl::StrCat(
+        set.files[0].path(), ": key '", kContext, "': found ", text(it->second),
+        ", expected at least the config's ", model.maxPositions,
+        " (context_len, else max_position_embeddings): later positions may be "
+        "of no use"));
+  std::vector<std::string> unknown = unknownKeys(set, model);
+  if (unknown.empty())
+    return;
+  constexpr size_t kShown = 10;
+  std::string more =
+      unknown.size() > kShown
+          ? absl::StrCat(" and ", unknown.size() - kShown, " more")
+          : "";
+  unknown.resize(std::min(unknown.size(), kShown));
+  set.notes.push_back(absl::StrCat(
+      set.files[0].path(), ": found unknown keys ",
+      absl::StrJoin(unknown, ", "), more,
+      ", which are ignored: what they say of the model is not computed"));
 }
 
 } // namespace grok

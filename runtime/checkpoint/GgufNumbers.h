@@ -12,4 +12,8 @@ namespace grok {
 /// nothing: readers disagree on what they mean then.
 absl::Status checkNumbers(const FileSet &set, const ModelConfig &model);
 
+/// Notes what the metadata says beyond what is understood, and a context that
+/// is shorter than the config's.
+void noteNumbers(FileSet &set, const ModelConfig &model);
+
 } // namespace grok

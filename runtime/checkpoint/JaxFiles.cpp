@@ -270,7 +270,9 @@ private:
 /// Files 0 .. n - 1, each of one shard.
 absl::StatusOr<size_t> countFiles(const FileSet &set,
                                   const std::vector<std::string> &names) {
-  size_t count = 0;
+  size_t next = 0;
+  Listing missing;
+  std::string after; // what follows the first that is missing
   for (const std::string &name : names) {
     if (!isJaxName(name))
       continue;
@@ -279,14 +281,19 @@ absl::StatusOr<size_t> countFiles(const FileSet &set,
           set.directory, "/", name,
           ": found a shard of several, expected files that end in _000 only: a "
           "checkpoint that one host wrote; join the shards first"));
-    if (name != fileName(count))
-      return absl::NotFoundError(absl::StrCat(
-          set.directory, "/", fileName(count), ": file is missing: found ",
-          inQuotes(name),
-          " after it, expected all from tensor00000_000 on; download it"));
-    ++count;
+    for (; fileName(next) != name; ++next)
+      missing.add(fileName(next));
+    ++next;
+    if (missing.count && after.empty())
+      after = name;
   }
-  return count;
+  if (missing.count)
+    return missingFiles(
+        set.directory, missing,
+        absl::StrCat("found ", inQuotes(after),
+                     " after it, expected all from tensor00000_000 on; "
+                     "download it"));
+  return next;
 }
 
 } // namespace
@@ -308,6 +315,7 @@ absl::StatusOr<StoredTensor> readJax(std::span<const uint8_t> file,
 }
 
 absl::Status openJax(FileSet &set, const std::vector<std::string> &names) {
+  set.layout = "xAI's ckpt-0";
   absl::StatusOr<size_t> count = countFiles(set, names);
   if (!count.ok())
     return count.status();

@@ -1,6 +1,8 @@
 #include "runtime/checkpoint/MappedFile.h"
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -23,6 +25,12 @@ absl::Status systemError(const std::string &path, const char *what) {
 absl::StatusOr<MappedFile> MappedFile::open(const std::string &path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::error_code error;
+  if (file.fd < 0 && errno == ENOENT &&
+      std::filesystem::is_symlink(path, error))
+    return absl::NotFoundError(
+        absl::StrCat(path, ": found a link to a file that is not there, "
+                           "expected the weights; download them again"));
   if (file.fd < 0)
     return systemError(path, "open");
   struct stat info;

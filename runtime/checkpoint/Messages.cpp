@@ -22,4 +22,23 @@ std::string shapeText(std::span<const uint64_t> shape) {
                       shown.size() < shape.size() ? ", ...]" : "]");
 }
 
+void Listing::add(std::string text) {
+  ++count;
+  if (first.size() < kShown)
+    first.push_back(std::move(text));
+}
+
+absl::Status missingFiles(const std::string &directory, const Listing &names,
+                          const std::string &where) {
+  std::string others;
+  if (names.count > 1)
+    others =
+        absl::StrCat(", and ", names.count - 1, " more (",
+                     absl::StrJoin(std::span(names.first).subspan(1), ", "),
+                     names.count > names.first.size() ? ", ...)" : ")");
+  return absl::NotFoundError(absl::StrCat(directory, "/", names.first[0],
+                                          ": file is missing", others, ": ",
+                                          where));
+}
+
 } // namespace grok

@@ -43,30 +43,54 @@ public:
     return std::move(found_);
   }
 
+  /// Goes through what is stored, not through what the model has: names can
+  /// say any number of layers and experts.
   Mismatches mismatches() {
     Mismatches out;
     spelling_ = detectSpelling(set_).value_or(Spelling::kAttn);
-    // No visit fails, so neither does this.
-    forEachTensor(model_, [&](const TensorId &id) {
-      // One tensor of all experts is one mismatch.
-      if (isStacked(spelling_, id.kind) && id.expert > 0)
-        return absl::OkStatus();
-      absl::Status status = take(id);
-      if (!status.ok())
-        (absl::IsNotFound(status) ? out.missing : out.wrong)
-            .emplace_back(status.message());
-      set_.tensors.erase(storedName(spelling_, id));
-      return absl::OkStatus();
-    }).IgnoreError();
-    for (const auto &[name, tensor] : set_.tensors)
-      if (!isIgnoredTensor(name))
-        out.extra.push_back(name);
+    ModelConfig named = model_; // one tensor of all experts is one name
+    if (isStacked(spelling_, TensorKind::kExpertGate))
+      named.numExperts = std::min(named.numExperts, 1u);
+    uint64_t present = expectsHead() ? 0 : 1;
+    for (const auto &[name, tensor] : set_.tensors) {
+      std::optional<TensorId> id = storedId(spelling_, name);
+      if (id && hasTensor(named, *id)) {
+        ++present;
+        if (absl::Status status = check(*id, name, tensor); !status.ok())
+          out.wrong.add(std::string(status.message()));
+      } else if (!isIgnoredTensor(name)) {
+        out.extra.add(name);
+      }
+    }
+    out.missing.count = countTensors(named) - present;
+    out.missing.first = firstMissing(named);
     return out;
   }
 
 private:
   static std::string example(Spelling spelling) {
     return inQuotes(spellingExample(spelling));
+  }
+
+  /// Whether there is to be a head: a tied one may be missing.
+  bool expectsHead() const {
+    return !model_.tiedHead || isStored({TensorKind::kHead, 0, 0});
+  }
+  bool isStored(const TensorId &id) const {
+    std::string name = storedName(spelling_, id);
+    return !name.empty() && set_.tensors.count(name);
+  }
+
+  /// Messages of the first few, and no step beyond them.
+  std::vector<std::string> firstMissing(const ModelConfig &named) const {
+    std::vector<std::string> out;
+    forEachTensor(named, [&](const TensorId &id) {
+      if (!isStored(id) && (id.kind != TensorKind::kHead || expectsHead()))
+        out.emplace_back(missing(id, storedName(spelling_, id)).message());
+      return out.size() < Listing::kShown ? absl::OkStatus()
+                                          : absl::CancelledError();
+    }).IgnoreError(); // no more are wanted
+    return out;
   }
 
   /// Moves a tensor from the stored ones to the found ones.

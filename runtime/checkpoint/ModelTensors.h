@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/bundle/TensorSource.h"
 #include "runtime/checkpoint/FileSet.h"
+#include "runtime/checkpoint/Messages.h"
 #include "runtime/checkpoint/TensorNames.h"
 
 namespace grok {
@@ -24,10 +25,11 @@ absl::StatusOr<TensorMap> matchTensors(FileSet &set, const ModelConfig &model);
 /// The spelling that most of the names have; none if no name has any.
 std::optional<Spelling> detectSpelling(const FileSet &set);
 
-/// All that matchTensors would stumble over, one after the other: a message for
-/// each missing or wrong tensor, and the names of those that are left over.
+/// All that matchTensors would stumble over, one after the other: messages for
+/// missing and wrong tensors, and the names of those that are left over. Takes
+/// time and memory for what is stored, whatever numbers the names have.
 struct Mismatches {
-  std::vector<std::string> missing, wrong, extra;
+  Listing missing, wrong, extra;
 };
 Mismatches findMismatches(FileSet set, const ModelConfig &model);
 

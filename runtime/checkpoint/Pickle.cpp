@@ -20,6 +20,8 @@ using Kind = PickleValue::Kind;
 constexpr size_t kMaxValues = size_t(1) << 20;
 constexpr size_t kMaxItems = size_t(1) << 22; // in all values together
 constexpr size_t kMaxStack = size_t(1) << 20;
+constexpr size_t kMaxMemo = size_t(1) << 20;
+constexpr size_t kMaxSteps = size_t(1) << 24; // opcodes
 constexpr size_t kMaxText = size_t(1) << 16;
 constexpr size_t kMaxAllText = size_t(64) << 20;
 
@@ -81,8 +83,11 @@ public:
 
   absl::StatusOr<Pickle> run() {
     bool stopped = false;
-    while (!stopped && status_.ok()) {
+    for (size_t steps = 0; !stopped && status_.ok(); ++steps) {
       begin_ = at_;
+      if (steps == kMaxSteps)
+        damaged(absl::StrCat("found more than ", kMaxSteps,
+                             " operations, expected no more"));
       uint8_t op = uint8_t(number(1));
       stopped = status_.ok() && step(op);
     }
@@ -139,8 +144,13 @@ private:
     return {from.begin(), from.end()};
   }
   std::string line() {
-    auto rest = bytes_.subspan(at_);
+    auto rest = bytes_.subspan(at_, std::min(bytes_.size() - at_, kMaxText));
     auto end = std::ranges::find(rest, uint8_t('\n'));
+    if (end == rest.end()) {
+      damaged(absl::StrCat("found no end of a line in ", rest.size(),
+                           " bytes, expected one"));
+      return "";
+    }
     std::string out = text(uint64_t(end - rest.begin()));
     take(1);
     return out;
@@ -257,6 +267,9 @@ private:
   void memoize(uint64_t key) {
     if (stack_.empty() || isMark(stack_.back()))
       damaged("found nothing to remember");
+    else if (memo_.size() >= kMaxMemo)
+      damaged(absl::StrCat("found more than ", kMaxMemo,
+                           " remembered values, expected no more"));
     else
       memo_[key] = stack_.back();
   }

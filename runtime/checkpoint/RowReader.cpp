@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -44,17 +45,32 @@ uint16_t load16(const uint8_t *in) {
   return value;
 }
 
-/// An int8 times a f16 or bf16 has at most 18 significant bits: exact.
+/// An int8 times a f16 or bf16 has at most 18 significant bits: exact, unless
+/// it is beyond float32.
 void scale(const uint8_t *in, float factor, std::span<float> out) {
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = float(int8_t(in[i])) * factor;
 }
 
-std::optional<size_t> decodeBlocks(const uint8_t *in, std::span<float> out) {
+/// Codes that begin at `column` and share a scale.
+std::optional<BadScale> checkScale(std::span<const uint8_t> codes, float factor,
+                                   size_t column) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  if (!std::isfinite(factor))
+    return BadScale{column, false};
+  if (std::fabs(factor) <= kMost / 128) // no code is larger
+    return std::nullopt;
+  for (size_t i = 0; i < codes.size(); ++i)
+    if (std::fabs(double(int8_t(codes[i])) * factor) > kMost)
+      return BadScale{column + i, true};
+  return std::nullopt;
+}
+
+std::optional<BadScale> decodeBlocks(const uint8_t *in, std::span<float> out) {
   for (size_t i = 0; i < out.size(); i += kBlockElements, in += kBlockBytes) {
     float factor = f16ToFloat(load16(in));
-    if (!std::isfinite(factor))
-      return i;
+    if (auto bad = checkScale({in + 2, kBlockElements}, factor, i))
+      return bad;
     scale(in + 2, factor, out.subspan(i, kBlockElements));
   }
   return std::nullopt;
@@ -293,8 +309,8 @@ void RowReader::expect(const StoredTensor &tensor, uint64_t row,
   }
 }
 
-std::optional<size_t> RowReader::read(const StoredTensor &tensor, uint64_t row,
-                                      std::span<float> out) {
+std::optional<BadScale> RowReader::read(const StoredTensor &tensor,
+                                        uint64_t row, std::span<float> out) {
   const uint8_t *in = rowBytes(tensor, row, out.size()).data();
   switch (tensor.coding) {
   case StoredTensor::Coding::kPlain:
@@ -306,8 +322,9 @@ std::optional<size_t> RowReader::read(const StoredTensor &tensor, uint64_t row,
     uint64_t width = out.size() / tensor.scaleBlocks;
     for (uint64_t block = 0; block < tensor.scaleBlocks; ++block) {
       float factor = bf16ToFloat(blockScale(tensor, row, block));
-      if (!std::isfinite(factor))
-        return block * width;
+      if (auto bad =
+              checkScale({in + block * width, width}, factor, block * width))
+        return bad;
       scale(in + block * width, factor, out.subspan(block * width, width));
     }
     return std::nullopt;
@@ -330,16 +347,19 @@ bool RowReader::hasCodes(const StoredTensor &tensor) {
                           kScaleBlocks % blocks == 0));
 }
 
-std::optional<size_t> RowReader::readCodes(const StoredTensor &tensor,
-                                           uint64_t row,
-                                           std::span<uint8_t> codes,
-                                           RowScales &scales) {
+std::optional<BadScale> RowReader::readCodes(const StoredTensor &tensor,
+                                             uint64_t row,
+                                             std::span<uint8_t> codes,
+                                             RowScales &scales) {
   std::memcpy(codes.data(), rowBytes(tensor, row, codes.size()).data(),
               codes.size());
   for (uint64_t i = 0; i < kScaleBlocks; ++i) {
     scales[i] = blockScale(tensor, row, i * tensor.scaleBlocks / kScaleBlocks);
-    if (!std::isfinite(bf16ToFloat(scales[i])))
-      return i * codes.size() / kScaleBlocks;
+    size_t begin = i * codes.size() / kScaleBlocks,
+           end = (i + 1) * codes.size() / kScaleBlocks;
+    if (auto bad = checkScale(codes.subspan(begin, end - begin),
+                              bf16ToFloat(scales[i]), begin))
+      return bad;
   }
   return std::nullopt;
 }

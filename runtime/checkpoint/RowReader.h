@@ -17,6 +17,12 @@
 
 namespace grok {
 
+/// Why a coded value is not finite.
+struct BadScale {
+  size_t column = 0;      // the first
+  bool overflows = false; // it is its product with the code; else the scale
+};
+
 class RowReader {
 public:
   explicit RowReader(std::vector<MappedFile> files)
@@ -24,9 +30,9 @@ public:
 
   /// A row of a matrix, or the one row of a vector, in float32. The tensor's
   /// elements are F32, F16 or BF16, or coded; its data may lie at any address.
-  /// The first column whose scale is not finite, if there is one.
-  [[nodiscard]] std::optional<size_t> read(const StoredTensor &tensor,
-                                           uint64_t row, std::span<float> out);
+  /// What is not finite in it because of a scale, if anything.
+  [[nodiscard]] std::optional<BadScale>
+  read(const StoredTensor &tensor, uint64_t row, std::span<float> out);
   /// The same as stored, for plain 16-bit tensors.
   void readStored(const StoredTensor &tensor, uint64_t row,
                   std::span<uint16_t> out);
@@ -34,10 +40,10 @@ public:
   /// RowScales.
   static bool hasCodes(const StoredTensor &tensor);
   /// Codes and scales of such a tensor as stored. What read() returns.
-  [[nodiscard]] std::optional<size_t> readCodes(const StoredTensor &tensor,
-                                                uint64_t row,
-                                                std::span<uint8_t> codes,
-                                                RowScales &scales);
+  [[nodiscard]] std::optional<BadScale> readCodes(const StoredTensor &tensor,
+                                                  uint64_t row,
+                                                  std::span<uint8_t> codes,
+                                                  RowScales &scales);
   /// Has the system begin to read rows from the disk, where they lie together.
   void expect(const StoredTensor &tensor, uint64_t row, uint64_t count) const;
   /// Of the file that a tensor begins in.

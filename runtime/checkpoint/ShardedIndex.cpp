@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/ShardedIndex.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -96,6 +97,21 @@ absl::StatusOr<ShardIndex> readIndex(const FileSet &set,
                          file->path());
 }
 
+absl::Status checkPresence(const FileSet &set, const ShardIndex &index) {
+  namespace fs = std::filesystem;
+  Listing missing;
+  for (const std::string &name : index.files)
+    if (std::error_code error;
+        fs::status(absl::StrCat(set.directory, "/", name), error).type() ==
+        fs::file_type::not_found)
+      missing.add(name);
+  if (missing.count == 0)
+    return absl::OkStatus();
+  return missingFiles(set.directory, missing,
+                      "found nothing, expected a shard that the index lists; "
+                      "download it");
+}
+
 /// A listed file may be a link, but not out of the directory. The one
 /// exception is a download cache that keeps its files in `blobs` beside
 /// `snapshots/REVISION` and links them from there.
@@ -105,10 +121,6 @@ absl::Status checkLink(const FileSet &set, const std::string &name) {
   std::error_code error;
   fs::path home = fs::canonical(set.directory, error);
   fs::path target = error ? fs::path() : fs::canonical(path, error);
-  if (error == std::errc::no_such_file_or_directory)
-    return absl::NotFoundError(absl::StrCat(
-        path, ": file is missing: found nothing, expected a shard that the "
-              "index lists; download it"));
   if (error)
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": cannot resolve the name: ", error.message()));
@@ -122,10 +134,29 @@ absl::Status checkLink(const FileSet &set, const std::string &name) {
       ", expected a file in the index's own directory; copy the file there"));
 }
 
-/// A tensor that a shard holds must be mapped to it; false: to be ignored.
+/// A tensor that the index has in another file than this one.
+struct Misplaced {
+  std::string tensor, path;
+};
+
+absl::Status misplacedError(const FileSet &set, const ShardIndex &index,
+                            const Misplaced &misplaced) {
+  const ShardIndex::Target &target = index.weights.at(misplaced.tensor);
+  return absl::InvalidArgumentError(absl::StrCat(
+      misplaced.path, ": tensor ", inQuotes(misplaced.tensor),
+      set.tensors.count(misplaced.tensor) ? ": found a duplicate of that in "
+                                          : ": found here, expected only in ",
+      inQuotes(target.file), " (", target.place, ")",
+      set.tensors.count(misplaced.tensor) ? ", expected it once" : "",
+      "; download index and shards again"));
+}
+
+/// A tensor that a shard holds must be mapped to it; false: to be ignored. The
+/// first one that isn't is left in `misplaced`.
 absl::StatusOr<bool> belongsHere(const FileSet &set, const ShardIndex &index,
                                  const std::string &name,
-                                 const std::string &tensor) {
+                                 const std::string &tensor,
+                                 std::optional<Misplaced> &misplaced) {
   auto it = index.weights.find(tensor);
   if (it == index.weights.end()) {
     if (isIgnoredTensor(tensor))
@@ -135,12 +166,11 @@ absl::StatusOr<bool> belongsHere(const FileSet &set, const ShardIndex &index,
                      ": found in the file, expected in ", index.path,
                      " as well; download the index again"));
   }
-  if (it->second.file != name)
-    return absl::InvalidArgumentError(absl::StrCat(
-        set.files.back().path(), ": tensor ", inQuotes(tensor),
-        ": found here, expected only in ", inQuotes(it->second.file), " (",
-        it->second.place, "); download index and shards again"));
-  return true;
+  if (it->second.file == name)
+    return true;
+  if (!misplaced)
+    misplaced = {tensor, set.files.back().path()};
+  return false;
 }
 
 absl::StatusOr<std::vector<NamedTensor>>
@@ -158,7 +188,8 @@ readShard(FileSet &set, const ShardIndex &index, const std::string &name) {
 
 /// Enters the tensors of one shard; their bytes come back.
 absl::StatusOr<uint64_t> addShard(FileSet &set, const ShardIndex &index,
-                                  const std::string &name) {
+                                  const std::string &name,
+                                  std::optional<Misplaced> &misplaced) {
   if (absl::Status status = checkLink(set, name); !status.ok())
     return status;
   absl::StatusOr<std::vector<NamedTensor>> tensors =
@@ -167,7 +198,8 @@ absl::StatusOr<uint64_t> addShard(FileSet &set, const ShardIndex &index,
     return tensors.status();
   uint64_t bytes = 0;
   for (NamedTensor &t : *tensors) {
-    absl::StatusOr<bool> here = belongsHere(set, index, name, t.name);
+    absl::StatusOr<bool> here =
+        belongsHere(set, index, name, t.name, misplaced);
     if (!here.ok())
       return here.status();
     if (!*here)
@@ -238,13 +270,18 @@ absl::Status openShards(FileSet &set, const std::string &indexName) {
   set.layout =
       absl::StrCat(index->end == kTorch ? "PyTorch .bin" : "safetensors", ", ",
                    index->files.size(), " shards with an index");
+  if (absl::Status status = checkPresence(set, *index); !status.ok())
+    return status;
   uint64_t bytes = 0;
+  std::optional<Misplaced> misplaced;
   for (const std::string &name : index->files) {
-    absl::StatusOr<uint64_t> added = addShard(set, *index, name);
+    absl::StatusOr<uint64_t> added = addShard(set, *index, name, misplaced);
     if (!added.ok())
       return added.status();
     bytes += *added;
   }
+  if (misplaced)
+    return misplacedError(set, *index, *misplaced);
   for (const auto &[tensor, target] : index->weights)
     if (!set.tensors.count(tensor))
       return absl::InvalidArgumentError(

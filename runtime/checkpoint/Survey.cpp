@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/Survey.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -21,8 +22,7 @@ public:
     auto [vocabulary, width] = shapeOf(TensorKind::kTokenEmbedding);
     m.vocabSize = vocabulary;
     m.hiddenSize = width;
-    m.numLayers =
-        count([](uint32_t i) { return TensorId{TensorKind::kQuery, i, 0}; });
+    m.numLayers = countNumbers(TensorKind::kQuery, &TensorId::layer);
     bool stacked = isStacked(spelling_, TensorKind::kExpertGate);
     const StoredTensor *gate = find({TensorKind::kExpertGate, 0, 0});
     if (stacked)
@@ -30,8 +30,7 @@ public:
                          ? uint32_t(std::min(gate->shape[0], kMaxExperts))
                          : 0;
     else
-      m.numExperts = count(
-          [](uint32_t i) { return TensorId{TensorKind::kExpertGate, 0, i}; });
+      m.numExperts = countNumbers(TensorKind::kExpertGate, &TensorId::expert);
     m.expertWidth = shapeOf(TensorKind::kExpertGate).first;
     m.headDim = 1;
     m.numHeads = shapeOf(TensorKind::kQuery).first;
@@ -57,15 +56,19 @@ private:
     return {uint32_t(tensor->shape[rank - 2]),
             uint32_t(tensor->shape[rank - 1])};
   }
-  /// One more than the last number that has a tensor, so that gaps show.
-  template <typename Id> uint32_t count(Id id) const {
-    uint32_t last = 0;
-    for (uint32_t i = 0, gap = 0; gap < kMaxGap; ++i, ++gap)
-      if (find(id(i))) {
-        last = i + 1;
-        gap = 0;
-      }
-    return last;
+  /// One more than the last number that names of the kind have, so that gaps
+  /// show; but what is far from the others is none of them.
+  uint32_t countNumbers(TensorKind kind, uint32_t TensorId::*number) const {
+    std::set<uint32_t> numbers;
+    for (const auto &[name, tensor] : set_.tensors)
+      if (std::optional<TensorId> id = storedId(spelling_, name);
+          id && id->kind == kind)
+        numbers.insert(*id.*number);
+    uint32_t end = 0;
+    for (uint32_t i : numbers)
+      if (i - end < kMaxGap)
+        end = i + 1;
+    return end;
   }
   static constexpr uint32_t kMaxGap = 1024;
   static constexpr uint64_t kMaxExperts = 65535; // a config's limit
@@ -75,13 +78,14 @@ private:
 };
 
 uint64_t bytesOf(const StoredTensor &tensor) {
-  uint64_t elements = 1;
-  for (uint64_t size : tensor.shape)
+  uint64_t elements = 1, rows = 1;
+  for (uint64_t size : tensor.shape) {
+    rows = elements;
     elements *= size;
+  }
   uint64_t bytes = storedBytes(tensor, elements);
   if (tensor.coding == StoredTensor::Coding::kScaled)
-    bytes +=
-        elements / tensor.shape.back() * tensor.scaleBlocks * sizeof(uint16_t);
+    bytes += rows * tensor.scaleBlocks * sizeof(uint16_t);
   return bytes;
 }
 
@@ -89,18 +93,18 @@ uint64_t bytesOf(const StoredTensor &tensor) {
 
 absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
                                         const ModelConfig *model) {
-  absl::StatusOr<FileSet> set = openFileSet(path);
-  if (!set.ok())
-    return set.status();
+  FileSet set;
   Survey survey;
-  survey.place = set->directory;
-  survey.layout = set->layout;
-  survey.spelling = detectSpelling(*set);
-  survey.files = set->files.size();
-  survey.notes = set->notes;
-  if (!set->tensors.empty())
-    survey.firstName = set->tensors.begin()->first;
-  for (const auto &[name, tensor] : set->tensors)
+  survey.unreadable = openFileSet(path, set);
+  if (!survey.unreadable.ok() && set.layout.empty())
+    return survey.unreadable;
+  survey.place = set.directory;
+  survey.layout = set.layout;
+  survey.spelling = detectSpelling(set);
+  survey.files = set.files.size();
+  if (!set.tensors.empty())
+    survey.firstName = set.tensors.begin()->first;
+  for (const auto &[name, tensor] : set.tensors)
     for (Survey::Amount *amount :
          {&survey.all, &survey.types[codingName(tensor)]}) {
       ++amount->tensors;
@@ -109,11 +113,14 @@ absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
   if (model)
     survey.model = *model;
   else if (survey.spelling)
-    survey.model = Inference(*set, *survey.spelling).infer();
-  if (model)
-    survey.contradiction = checkNumbers(*set, *model);
+    survey.model = Inference(set, *survey.spelling).infer();
+  if (model) {
+    survey.contradiction = checkNumbers(set, *model);
+    noteNumbers(set, *model);
+  }
+  survey.notes = set.notes;
   if (survey.spelling)
-    survey.mismatches = findMismatches(*std::move(set), survey.model);
+    survey.mismatches = findMismatches(std::move(set), survey.model);
   return survey;
 }
 

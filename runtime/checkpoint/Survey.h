@@ -17,7 +17,8 @@ struct Survey {
   struct Amount {
     uint64_t tensors = 0, bytes = 0;
   };
-  std::string place; // the directory
+  absl::Status unreadable; // openFileSet's: the rest is what it found before
+  std::string place;       // the directory
   std::string layout;
   std::optional<Spelling> spelling;
   size_t files = 0;
@@ -33,7 +34,7 @@ struct Survey {
 };
 
 /// `model`: what the checkpoint should be; null: what most of it looks like.
-/// Errors are openFileSet's: what can be neither named nor counted.
+/// An error if not even the layout can be named.
 absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
                                         const ModelConfig *model);
 

@@ -1,6 +1,9 @@
 #include "runtime/checkpoint/TensorNames.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -8,69 +11,70 @@ namespace grok {
 namespace {
 
 /// What follows the layer's prefix, or the expert's. Null: not in the spelling.
+struct Row {
+  TensorKind kind;
+  std::array<const char *, kSpellings> names;
+};
+constexpr Row kRows[] = {
+    {TensorKind::kTokenEmbedding,
+     {"model.embed_tokens.weight", "transformer.in_out_embed.weight",
+      "model.embed_tokens.weight", "token_embd.weight",
+      "language_model/in_out_embed/embeddings"}},
+    {TensorKind::kHead,
+     {"lm_head.weight", "lm_head.weight", "lm_head.weight", "output.weight",
+      nullptr}},
+    {TensorKind::kFinalNorm,
+     {"model.norm.scale", "transformer.rms_norm.weight", "model.norm.weight",
+      "output_norm.weight", "language_model/rms_norm/scale"}},
+    {TensorKind::kPreAttnNorm,
+     {"pre_attn_norm.scale", "rms_norm.weight", "pre_attn_norm.weight",
+      "attn_norm.weight", "rms_norm/scale"}},
+    {TensorKind::kPostAttnNorm,
+     {"post_attn_norm.scale", "rms_norm_1.weight", "post_attn_norm.weight",
+      "attn_output_norm.weight", "rms_norm_1/scale"}},
+    {TensorKind::kPreMoeNorm,
+     {"pre_moe_norm.scale", "rms_norm_2.weight", "pre_moe_norm.weight",
+      "ffn_norm.weight", "rms_norm_2/scale"}},
+    {TensorKind::kPostMoeNorm,
+     {"post_moe_norm.scale", "rms_norm_3.weight", "post_moe_norm.weight",
+      "post_ffw_norm.weight", "rms_norm_3/scale"}},
+    {TensorKind::kQuery,
+     {"attn.q_proj.weight", "multi_head_attention.query.weight",
+      "self_attn.q_proj.weight", "attn_q.weight",
+      "multi_head_attention/query/w"}},
+    {TensorKind::kKey,
+     {"attn.k_proj.weight", "multi_head_attention.key.weight",
+      "self_attn.k_proj.weight", "attn_k.weight",
+      "multi_head_attention/key/w"}},
+    {TensorKind::kValue,
+     {"attn.v_proj.weight", "multi_head_attention.value.weight",
+      "self_attn.v_proj.weight", "attn_v.weight",
+      "multi_head_attention/value/w"}},
+    {TensorKind::kAttnOut,
+     {"attn.o_proj.weight", "multi_head_attention.linear.weight",
+      "self_attn.o_proj.weight", "attn_output.weight",
+      "multi_head_attention/linear/w"}},
+    {TensorKind::kRouter,
+     {"moe_block.gate.weight", "router.weight", "block_sparse_moe.gate.weight",
+      "ffn_gate_inp.weight", "router/w"}},
+    {TensorKind::kExpertGate,
+     {"linear.weight", "linear.weight", "w1.weight", "ffn_gate_exps.weight",
+      "moe/linear/w"}},
+    {TensorKind::kExpertUp,
+     {"linear_v.weight", "linear_v.weight", "w3.weight", "ffn_up_exps.weight",
+      "moe/linear_v/w"}},
+    {TensorKind::kExpertDown,
+     {"linear_1.weight", "linear_1.weight", "w2.weight", "ffn_down_exps.weight",
+      "moe/linear_1/w"}},
+    {TensorKind::kDenseGate,
+     {nullptr, nullptr, "mlp.gate_proj.weight", "ffn_gate.weight", nullptr}},
+    {TensorKind::kDenseUp,
+     {nullptr, nullptr, "mlp.up_proj.weight", "ffn_up.weight", nullptr}},
+    {TensorKind::kDenseDown,
+     {nullptr, nullptr, "mlp.down_proj.weight", "ffn_down.weight", nullptr}},
+};
+
 const char *suffix(Spelling spelling, TensorKind kind) {
-  struct Row {
-    TensorKind kind;
-    std::array<const char *, kSpellings> names;
-  };
-  static constexpr Row kRows[] = {
-      {TensorKind::kTokenEmbedding,
-       {"model.embed_tokens.weight", "transformer.in_out_embed.weight",
-        "model.embed_tokens.weight", "token_embd.weight",
-        "language_model/in_out_embed/embeddings"}},
-      {TensorKind::kHead,
-       {"lm_head.weight", "lm_head.weight", "lm_head.weight", "output.weight",
-        nullptr}},
-      {TensorKind::kFinalNorm,
-       {"model.norm.scale", "transformer.rms_norm.weight", "model.norm.weight",
-        "output_norm.weight", "language_model/rms_norm/scale"}},
-      {TensorKind::kPreAttnNorm,
-       {"pre_attn_norm.scale", "rms_norm.weight", "pre_attn_norm.weight",
-        "attn_norm.weight", "rms_norm/scale"}},
-      {TensorKind::kPostAttnNorm,
-       {"post_attn_norm.scale", "rms_norm_1.weight", "post_attn_norm.weight",
-        "attn_output_norm.weight", "rms_norm_1/scale"}},
-      {TensorKind::kPreMoeNorm,
-       {"pre_moe_norm.scale", "rms_norm_2.weight", "pre_moe_norm.weight",
-        "ffn_norm.weight", "rms_norm_2/scale"}},
-      {TensorKind::kPostMoeNorm,
-       {"post_moe_norm.scale", "rms_norm_3.weight", "post_moe_norm.weight",
-        "post_ffw_norm.weight", "rms_norm_3/scale"}},
-      {TensorKind::kQuery,
-       {"attn.q_proj.weight", "multi_head_attention.query.weight",
-        "self_attn.q_proj.weight", "attn_q.weight",
-        "multi_head_attention/query/w"}},
-      {TensorKind::kKey,
-       {"attn.k_proj.weight", "multi_head_attention.key.weight",
-        "self_attn.k_proj.weight", "attn_k.weight",
-        "multi_head_attention/key/w"}},
-      {TensorKind::kValue,
-       {"attn.v_proj.weight", "multi_head_attention.value.weight",
-        "self_attn.v_proj.weight", "attn_v.weight",
-        "multi_head_attention/value/w"}},
-      {TensorKind::kAttnOut,
-       {"attn.o_proj.weight", "multi_head_attention.linear.weight",
-        "self_attn.o_proj.weight", "attn_output.weight",
-        "multi_head_attention/linear/w"}},
-      {TensorKind::kRouter,
-       {"moe_block.gate.weight", "router.weight",
-        "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", "router/w"}},
-      {TensorKind::kExpertGate,
-       {"linear.weight", "linear.weight", "w1.weight", "ffn_gate_exps.weight",
-        "moe/linear/w"}},
-      {TensorKind::kExpertUp,
-       {"linear_v.weight", "linear_v.weight", "w3.weight", "ffn_up_exps.weight",
-        "moe/linear_v/w"}},
-      {TensorKind::kExpertDown,
-       {"linear_1.weight", "linear_1.weight", "w2.weight",
-        "ffn_down_exps.weight", "moe/linear_1/w"}},
-      {TensorKind::kDenseGate,
-       {nullptr, nullptr, "mlp.gate_proj.weight", "ffn_gate.weight", nullptr}},
-      {TensorKind::kDenseUp,
-       {nullptr, nullptr, "mlp.up_proj.weight", "ffn_up.weight", nullptr}},
-      {TensorKind::kDenseDown,
-       {nullptr, nullptr, "mlp.down_proj.weight", "ffn_down.weight", nullptr}},
-  };
   for (const Row &row : kRows)
     if (row.kind == kind)
       return row.names[size_t(spelling)];
@@ -96,6 +100,41 @@ bool isExpertKind(TensorKind kind) {
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
 }
+
+/// Takes `prefix` and the number after it off the front; 0 if they aren't
+/// there.
+uint32_t takeNumber(std::string_view &text, std::string_view prefix) {
+  uint32_t number = 0;
+  if (text.starts_with(prefix)) {
+    text.remove_prefix(prefix.size());
+    const char *end = text.data() + text.size();
+    text.remove_prefix(
+        size_t(std::from_chars(text.data(), end, number).ptr - text.data()));
+  }
+  return number;
+}
+
+/// What a model has one of; each layer; each expert of each layer; and each
+/// layer after its experts.
+struct Kinds {
+  explicit Kinds(const ModelConfig &model) {
+    if (!model.hash)
+      ofLayer.push_back(TensorKind::kRouter);
+    if (model.denseWidth)
+      afterExperts = {TensorKind::kDenseGate, TensorKind::kDenseUp,
+                      TensorKind::kDenseDown};
+  }
+  std::vector<TensorKind> ofModel = {TensorKind::kTokenEmbedding,
+                                     TensorKind::kHead, TensorKind::kFinalNorm};
+  std::vector<TensorKind> ofLayer = {
+      TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm,
+      TensorKind::kPreMoeNorm,  TensorKind::kPostMoeNorm,
+      TensorKind::kQuery,       TensorKind::kKey,
+      TensorKind::kValue,       TensorKind::kAttnOut};
+  std::vector<TensorKind> ofExpert = {
+      TensorKind::kExpertGate, TensorKind::kExpertUp, TensorKind::kExpertDown};
+  std::vector<TensorKind> afterExperts;
+};
 
 } // namespace
 
@@ -127,6 +166,24 @@ std::string storedName(Spelling spelling, const TensorId &id) {
   if (isExpertKind(id.kind) && !isStacked(spelling, id.kind))
     return absl::StrCat(layer, kExpertPrefix[s], id.expert, ".", tail);
   return absl::StrCat(layer, tail);
+}
+
+std::optional<TensorId> storedId(Spelling spelling, std::string_view name) {
+  size_t s = size_t(spelling);
+  std::string_view rest = name;
+  TensorId id;
+  id.layer = takeNumber(rest, kLayerPrefix[s]);
+  if (rest.starts_with(kAfterLayer[s]) && kExpertPrefix[s]) {
+    rest.remove_prefix(std::string_view(kAfterLayer[s]).size());
+    id.expert = takeNumber(rest, kExpertPrefix[s]);
+  }
+  for (const Row &row : kRows) {
+    id.kind = row.kind;
+    if (row.names[s] && name.ends_with(row.names[s]) &&
+        storedName(spelling, id) == name)
+      return id;
+  }
+  return std::nullopt;
 }
 
 bool isStacked(Spelling spelling, TensorKind kind) {
@@ -170,34 +227,42 @@ std::optional<unsigned> splitDimension(std::string_view name) {
 absl::Status
 forEachTensor(const ModelConfig &model,
               const std::function<absl::Status(const TensorId &)> &visit) {
+  const Kinds kinds(model);
   absl::Status status;
-  auto all = [&](std::initializer_list<TensorKind> kinds, uint32_t layer,
+  auto all = [&](const std::vector<TensorKind> &of, uint32_t layer,
                  uint32_t expert) {
-    for (TensorKind kind : kinds)
+    for (TensorKind kind : of)
       if (status.ok())
         status = visit({kind, layer, expert});
-    return status.ok();
   };
-  all({TensorKind::kTokenEmbedding, TensorKind::kHead, TensorKind::kFinalNorm},
-      0, 0);
+  all(kinds.ofModel, 0, 0);
   for (uint32_t layer = 0; layer < model.numLayers && status.ok(); ++layer) {
-    all({TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm,
-         TensorKind::kPreMoeNorm, TensorKind::kPostMoeNorm, TensorKind::kQuery,
-         TensorKind::kKey, TensorKind::kValue, TensorKind::kAttnOut},
-        layer, 0);
-    if (!model.hash)
-      all({TensorKind::kRouter}, layer, 0);
+    all(kinds.ofLayer, layer, 0);
     for (uint32_t expert = 0; expert < model.numExperts && status.ok();
          ++expert)
-      all({TensorKind::kExpertGate, TensorKind::kExpertUp,
-           TensorKind::kExpertDown},
-          layer, expert);
-    if (model.denseWidth)
-      all({TensorKind::kDenseGate, TensorKind::kDenseUp,
-           TensorKind::kDenseDown},
-          layer, 0);
+      all(kinds.ofExpert, layer, expert);
+    all(kinds.afterExperts, layer, 0);
   }
   return status;
+}
+
+uint64_t countTensors(const ModelConfig &model) {
+  const Kinds kinds(model);
+  return kinds.ofModel.size() +
+         model.numLayers *
+             (kinds.ofLayer.size() + model.numExperts * kinds.ofExpert.size() +
+              kinds.afterExperts.size());
+}
+
+bool hasTensor(const ModelConfig &model, const TensorId &id) {
+  const Kinds kinds(model);
+  auto in = [&](const std::vector<TensorKind> &of) {
+    return std::ranges::find(of, id.kind) != of.end();
+  };
+  return in(kinds.ofModel) ||
+         (id.layer < model.numLayers &&
+          (in(kinds.ofLayer) || in(kinds.afterExperts) ||
+           (in(kinds.ofExpert) && id.expert < model.numExperts)));
 }
 
 } // namespace grok

@@ -26,6 +26,8 @@ std::string_view spellingExample(Spelling spelling);
 /// in kSelfAttn and kGguf). Where isStacked, one tensor of three dimensions has
 /// that of all experts.
 std::string storedName(Spelling spelling, const TensorId &id);
+/// The tensor whose storedName this is; none if there is none.
+std::optional<TensorId> storedId(Spelling spelling, std::string_view name);
 
 bool isStacked(Spelling spelling, TensorKind kind);
 
@@ -44,5 +46,8 @@ std::optional<unsigned> splitDimension(std::string_view name);
 absl::Status
 forEachTensor(const ModelConfig &model,
               const std::function<absl::Status(const TensorId &)> &visit);
+/// How many that are, and whether one is among them.
+uint64_t countTensors(const ModelConfig &model);
+bool hasTensor(const ModelConfig &model, const TensorId &id);
 
 } // namespace grok

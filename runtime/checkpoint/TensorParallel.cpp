@@ -83,20 +83,29 @@ absl::StatusOr<Names> sortNames(const FileSet &set,
 
 /// Ranks without gaps, as many in every group.
 absl::Status checkRanks(const FileSet &set, const Names &names) {
-  uint32_t count = 0, widest = 0;
+  uint32_t count = 0;
+  std::string last; // the file of the highest rank
   for (const auto &[group, files] : names.groups)
-    if (uint32_t ranks = files.rbegin()->first + 1; ranks > count) {
-      count = ranks;
-      widest = group;
+    if (const auto &[rank, file] = *files.rbegin(); rank >= count) {
+      count = rank + 1;
+      last = file;
     }
-  for (const auto &[group, files] : names.groups)
-    for (uint32_t rank = 0; rank < count; ++rank)
+  Listing missing;
+  size_t found = 0; // in the first group that is not whole
+  for (const auto &[group, files] : names.groups) {
+    if (missing.count == 0)
+      found = files.size();
+    for (uint32_t rank = 0; rank < count && files.size() < count; ++rank)
       if (!files.count(rank))
-        return absl::NotFoundError(absl::StrFormat(
-            "%s/%s: file is missing: found %u of the %u ranks that group %05u "
-            "has, expected all of them; download it",
-            set.directory, rankName(group, rank), files.size(), count, widest));
-  return absl::OkStatus();
+        missing.add(rankName(group, rank));
+  }
+  if (missing.count == 0)
+    return absl::OkStatus();
+  return missingFiles(
+      set.directory, missing,
+      absl::StrCat("found ", found, " of the ", count, " ranks that ", last,
+                   " asks for, expected all of them in every group; download "
+                   "it, or move away what is of another set"));
 }
 
 /// Rank 0 defines the group's tensors.
@@ -192,6 +201,7 @@ bool isTensorParallelName(const std::string &name) {
 
 absl::Status openTensorParallel(FileSet &set,
                                 const std::vector<std::string> &fileNames) {
+  set.layout = "safetensors, tensor-parallel set (Grok-2's)";
   absl::StatusOr<Names> names = sortNames(set, fileNames);
   if (!names.ok())
     return names.status();

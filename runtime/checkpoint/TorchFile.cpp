@@ -131,10 +131,13 @@ private:
         reinterpret_cast<const char *>(bytes_.data() + order->second.offset),
         order->second.size);
     if (word != "little")
-      return error(inQuotes(order->first),
-                   absl::StrCat("found ", inQuotes(word),
-                                ", expected 'little'; save the checkpoint on "
-                                "a little-endian machine"));
+      return error(
+          inQuotes(order->first),
+          absl::StrCat("found ", inQuotes(word), ", expected 'little'; ",
+                       word == "big" ? "save the checkpoint on a little-endian "
+                                       "machine"
+                                     : "the file is damaged: download or "
+                                       "export it again"));
     return absl::OkStatus();
   }
 

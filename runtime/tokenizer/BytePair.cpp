@@ -176,6 +176,8 @@ private:
     if (!word || !word->is_string() || *word != "V1")
       return error(key("word_split"), word ? json::shown(*word) : "nothing",
                    "\"V1\", the only one that is known");
+    if (own && own->is_null())
+      own = nullptr;
     if (own && !own->is_string())
       return error(key("pat_str"), own->type_name(), "a regular expression");
     absl::StatusOr<SplitPattern> pattern =
@@ -185,6 +187,7 @@ private:
           absl::StrCat(file_, ": key 'pat_str': ", pattern.status().message(),
                        "; download the file again"));
     out_.pattern_ = *std::move(pattern);
+    out_.file_ = file_;
     return absl::OkStatus();
   }
 
@@ -266,7 +269,9 @@ BytePairTokenizer::encodePlain(std::string_view text) const {
   absl::Status status = pattern_.split(
       text, [&](std::string_view piece) { encodePiece(piece, out); });
   if (!status.ok())
-    return status;
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_, ": key 'pat_str': ", status.message(),
+                     "; download the file again"));
   return out;
 }
 

@@ -56,6 +56,7 @@ private:
   std::map<std::string, int32_t> special_;
   std::set<std::string> allowed_; // of the special ones, in plain text
   SplitPattern pattern_;
+  std::string file_; // that the pattern is of
   size_t longest_ = 0;
 };
 

@@ -64,8 +64,8 @@ absl::Status SplitPattern::split(
         break;
       if (found < 0)
         return absl::InvalidArgumentError(absl::StrCat(
-            "the split pattern failed at byte ", uint64_t(begin + at),
-            " of the text: ", messageOf(found)));
+            "found that it fails at byte ", uint64_t(begin + at),
+            " of the text (", messageOf(found), "), expected a match or none"));
       const PCRE2_SIZE *bounds = pcre2_get_ovector_pointer(match.get());
       if (bounds[1] == bounds[0]) { // matched nothing: go on behind it
         at = nextCharacter(run, bounds[1]);

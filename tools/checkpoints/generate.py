@@ -66,6 +66,11 @@ def parse(argv):
     if needs and options.grid not in needs:
         wanted = "' or '".join(needs)
         parser.error(f"--grid: found '{options.grid}', expected '{wanted}', values that {options.store} can hold")
+    wide = model.WIDE if options.wide else model.NARROW
+    inputs = (model.H * wide[0], wide[1])  # of attn_out and down
+    if options.blocks < 1 or any(size % options.blocks for size in inputs):
+        parser.error(f"--blocks: found {options.blocks}, expected a divisor of {inputs[0]} and {inputs[1]}, the inputs of the "
+                     "row-parallel matrices")
     if options.tokenizer and options.vocabulary < 300:
         parser.error(f"--vocabulary: found {options.vocabulary}, expected 300 or more with --tokenizer")
     if options.family == "grok-2" and options.layout == "ckpt-0":

@@ -70,7 +70,7 @@ def contents(model, options):
 def metadata(model):
     pairs = {
         "general.architecture": "grok", "general.name": "a small model", "general.alignment": ALIGNMENT,
-        "grok.embedding_length": models.D, "grok.block_count": model.layers, "grok.context_length": 128,
+        "grok.embedding_length": models.D, "grok.block_count": model.layers, "grok.context_length": 1024,
         "grok.attention.head_count": models.H, "grok.attention.head_count_kv": models.K,
         "grok.attention.key_length": model.head_dim, "grok.attention.value_length": model.head_dim,
         "grok.attention.layer_norm_rms_epsilon": 1e-5, "grok.rope.freq_base": 10000.0,

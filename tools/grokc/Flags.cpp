@@ -45,7 +45,7 @@ absl::StatusOr<Target> flagTarget(const std::string &text) {
 absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
                                           std::string &directory) {
   WeightsRecipe recipe;
-  constexpr std::string_view kSynthetic = "synthetic:", kGguf = ".gguf";
+  constexpr std::string_view kSynthetic = "synthetic:";
   if (text == "none")
     return recipe;
   if (text.compare(0, kSynthetic.size(), kSynthetic) == 0) {
@@ -57,11 +57,7 @@ absl::StatusOr<WeightsRecipe> flagWeights(const std::string &text,
     return recipe;
   }
   std::error_code error;
-  bool gguf =
-      text.size() > kGguf.size() &&
-      text.compare(text.size() - kGguf.size(), kGguf.size(), kGguf) == 0;
-  if (!std::filesystem::is_directory(text, error) &&
-      !(gguf && std::filesystem::is_regular_file(text, error)))
+  if (!std::filesystem::exists(text, error))
     return badFlag("--weights", text,
                    "a directory or a .gguf file that is there, none or "
                    "synthetic:SEED");

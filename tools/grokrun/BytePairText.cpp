@@ -1,4 +1,7 @@
 // Grok-2's tokenizer, and its form of conversations.
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,12 +14,35 @@ namespace {
 
 constexpr const char *kEnd = "<|eos|>", *kSeparator = "<|separator|>";
 
+/// What Python's str.strip takes away, in UTF-8.
+constexpr std::string_view kBlanks[] = {"\t",           "\n",
+                                        "\v",           "\f",
+                                        "\r",           "\x1c",
+                                        "\x1d",         "\x1e",
+                                        "\x1f",         " ",
+                                        "\xc2\x85",     "\xc2\xa0",
+                                        "\xe1\x9a\x80", "\xe2\x80\x80",
+                                        "\xe2\x80\x81", "\xe2\x80\x82",
+                                        "\xe2\x80\x83", "\xe2\x80\x84",
+                                        "\xe2\x80\x85", "\xe2\x80\x86",
+                                        "\xe2\x80\x87", "\xe2\x80\x88",
+                                        "\xe2\x80\x89", "\xe2\x80\x8a",
+                                        "\xe2\x80\xa8", "\xe2\x80\xa9",
+                                        "\xe2\x80\xaf", "\xe2\x81\x9f",
+                                        "\xe3\x80\x80"};
+
 std::string_view strip(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\n\v\f\r\x1c\x1d\x1e\x1f";
-  size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == text.npos)
-    return "";
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+  auto with = [&](auto test) {
+    auto it = std::ranges::find_if(kBlanks, test);
+    return it == std::end(kBlanks) ? 0 : it->size();
+  };
+  while (size_t bytes =
+             with([&](std::string_view b) { return text.starts_with(b); }))
+    text.remove_prefix(bytes);
+  while (size_t bytes =
+             with([&](std::string_view b) { return text.ends_with(b); }))
+    text.remove_suffix(bytes);
+  return text;
 }
 
 class BytePairText : public Tokenizer {

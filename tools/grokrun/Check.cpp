@@ -66,32 +66,33 @@ void printModel(const Survey &survey, const std::string &source) {
 
 /// A heading with the number, and the first few, without the place that all
 /// share.
-void list(const char *what, const std::vector<std::string> &items,
-          const std::string &place) {
-  constexpr size_t kShown = 10;
-  line(what, items.empty() ? "none" : absl::StrCat(items.size()));
-  for (size_t i = 0; i < std::min(items.size(), kShown); ++i)
+void list(const char *what, const Listing &listing, const std::string &place) {
+  line(what, listing.count ? absl::StrCat(listing.count) : "none");
+  for (const std::string &item : listing.first)
     std::cout << "  "
-              << cli::printable(items[i].starts_with(place)
-                                    ? items[i].substr(place.size())
-                                    : items[i])
+              << cli::printable(
+                     item.starts_with(place) ? item.substr(place.size()) : item)
               << "\n";
-  if (items.size() > kShown)
-    std::cout << "  ... and " << items.size() - kShown << " more\n";
+  if (listing.count > listing.first.size())
+    std::cout << "  ... and " << listing.count - listing.first.size()
+              << " more\n";
 }
 
 absl::Status verdict(const Survey &survey) {
   const Mismatches &m = survey.mismatches;
   if (!survey.spelling)
     return absl::InvalidArgumentError(absl::StrCat(
-        survey.place, ": found tensors named like '", survey.firstName,
-        "', expected a spelling of docs/checkpoints.md; these are not the "
+        survey.place, ": found ",
+        survey.all.tensors
+            ? absl::StrCat("tensors named like '", survey.firstName, "'")
+            : "no tensor",
+        ", expected a spelling of docs/checkpoints.md; these are not the "
         "weights of such a model"));
-  size_t problems = m.missing.size() + m.wrong.size() + m.extra.size();
+  size_t problems = m.missing.count + m.wrong.count + m.extra.count;
   if (problems)
     return absl::InvalidArgumentError(
-        absl::StrCat(survey.place, ": found ", m.missing.size(), " missing, ",
-                     m.wrong.size(), " wrong and ", m.extra.size(),
+        absl::StrCat(survey.place, ": found ", m.missing.count, " missing, ",
+                     m.wrong.count, " wrong and ", m.extra.count,
                      " extra tensors, expected none; see the lines above"));
   return survey.contradiction;
 }
@@ -116,10 +117,14 @@ absl::Status checkCommand(const Arguments &args) {
   line("layout", survey->layout);
   if (survey->spelling)
     line("spelling", std::string(spellingExample(*survey->spelling)));
-  line("weights", absl::StrCat(amount(survey->all), " in ", survey->files,
-                               survey->files == 1 ? " file" : " files"));
+  line("weights",
+       absl::StrCat(amount(survey->all), " in ", survey->files,
+                    survey->files == 1 ? " file" : " files",
+                    survey->unreadable.ok() ? "" : ", up to the error below"));
   for (const auto &[type, a] : survey->types)
     line("", absl::StrCat(type, ": ", amount(a)));
+  if (!survey->unreadable.ok())
+    return survey->unreadable;
   if (survey->spelling) {
     printModel(*survey, source);
     std::string place = survey->place + ": ";

@@ -7,8 +7,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/checkpoints"))
 
 
-def run(grokc, folder, cases, weights="", options=()):
-    """`cases`: name to a function that fills a directory. Every one must fail and leave no bundle."""
+def run(grokc, folder, cases, weights="", options=(), grokrun=None):
+    """`cases`: name to a function that fills a directory. Every one must fail and leave no bundle. With `grokrun`, its
+    check must find something wrong as well."""
     bundle = os.path.join(folder, "out.grok")
     shutil.rmtree(bundle, ignore_errors=True)
     for name, fill in cases.items():
@@ -22,6 +23,10 @@ def run(grokc, folder, cases, weights="", options=()):
             sys.exit(f"{name}: exit status {done.returncode}, expected 1\n{done.stderr}")
         if os.path.exists(bundle):
             sys.exit(f"{name}: left a bundle")
+        if grokrun:
+            checked = subprocess.run([grokrun, "check", place], capture_output=True, text=True)
+            if checked.returncode != 1 or not checked.stderr.startswith("error: "):
+                sys.exit(f"{name}: check's exit status {checked.returncode}, expected 1\n{checked.stderr}")
         print(f"{name}: {done.stderr.strip().replace(place + '/', '').replace(place, 'DIR')}")
 
 

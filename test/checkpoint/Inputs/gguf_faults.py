@@ -117,6 +117,7 @@ CASES = {
     "overlap": at(COUNT + 16, struct.pack("<Q", 0)),
     "blocks": tensors({"token_embd.weight": ((33, 48), 8, b"\0" * 34 * 48)}),
     "per-expert": tensors({"blk.0.ffn_gate.3.weight": ((32, 64), 30, b"\0" * 4096)}),
+    "per-expert-coded": tensors({"blk.0.ffn_gate.3.weight": ((32, 64), 12, b"\0" * 1152)}),
     "both-norms": tensors({"blk.0.layer_output_norm.weight": TENSORS["blk.0.post_ffw_norm.weight"]}),
     "missing": tensors({"blk.1.ffn_up_exps.weight": None}),
     "extra": tensors({"blk.2.attn_norm.weight": TENSORS["blk.1.attn_norm.weight"]}),
@@ -130,6 +131,12 @@ CASES = {
     "expert-width": keys(grok__expert_feed_forward_length=999),
     "width": keys(grok__feed_forward_length=999),
     "router-cap": keys(grok__router_logit_softcapping=7.0),
+    "vocabulary": keys(grok__vocab_size=49),
+    "sliding-window": keys(grok__attention__sliding_window=7),
+    "not-causal": keys(grok__attention__causal=0),
+    "gating": keys(grok__expert_gating_func=2),
+    "gating-text": keys(grok__expert_gating_func="sigmoid"),
+    "weights-scale": keys(grok__expert_weights_scale=2.5),
     "linear-scaling": keys(grok__rope__scaling__type="linear", grok__rope__scaling__factor=4.0),
     "unnamed-scaling": keys(grok__rope__scaling__factor=4.0),
     "old-scaling": keys(grok__rope__scale_linear=2.0),
@@ -144,4 +151,4 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    faults.run(sys.argv[1], sys.argv[2], CASES)
+    faults.run(sys.argv[1], sys.argv[2], CASES, grokrun=sys.argv[3])

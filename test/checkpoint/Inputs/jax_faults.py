@@ -97,6 +97,10 @@ CASES = {
     "scales-vector": changed(QUERY, quantised((32, 64), (64,))),
     "scales-f32": changed(QUERY, quantised((32, 64), (1, 64), "f4")),
     "not-turned": changed(QUERY, quantised((64, 32), (1, 32))),
+    "no-inputs": changed(QUERY, quantised((0, 64), (1, 64))),
+    "no-outputs": changed(QUERY, quantised((32, 0), (1, 0))),
+    "no-experts": changed(GATE, quantised((0, 32, 64), (0, 1, 64))),
+    "experts-of-nothing": changed(GATE, quantised((65535, 0, 0), (65535, 1, 0))),
     "no-scales": changed(QUERY, plain("i1", (32, 64), b"\0" * 2048)),
     "other-type": changed(NORM, plain("f8", (32,), b"\0" * 256)),
     "fortran": changed(NORM, plain("f4", (32,), FLOATS, True)),
@@ -108,6 +112,6 @@ CASES = {
 if __name__ == "__main__":
     OPTIONS.output = os.path.join(sys.argv[2], "good")
     os.makedirs(OPTIONS.output, exist_ok=True)
-    faults.run(sys.argv[1], sys.argv[2], CASES)
+    faults.run(sys.argv[1], sys.argv[2], CASES, grokrun=sys.argv[3])
     if os.path.exists("pwned"):
         sys.exit("a pickle's command was run")

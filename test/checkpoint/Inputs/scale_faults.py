@@ -1,4 +1,4 @@
-"""Checkpoints of 8-bit codes with one scale that is no finite number."""
+"""Checkpoints of 8-bit codes with one scale that is no finite number, or makes none of the codes."""
 import os
 import struct
 import sys
@@ -48,11 +48,13 @@ CASES = {
     "nan": jax(0x7FC0, "--wide"),
     "infinite": jax(0x7F80, "--wide"),
     "minus-infinite": jax(0xFF80),
+    "product": jax(0x7F7F, "--wide"),
+    "minus-product": jax(0xFF7F),
     "q8_0-nan": q8_0(0x7E00),
     "q8_0-infinite": q8_0(0x7C00),
 }
 
 if __name__ == "__main__":
-    for dtype in ("bf16", "int8", "fp8"):
+    for dtype in ("bf16", "f16", "int8", "fp8"):
         print(dtype)
         faults.run(sys.argv[1], sys.argv[2], CASES, options=("--dtype", dtype))

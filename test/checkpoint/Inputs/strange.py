@@ -54,6 +54,7 @@ write("turned", turn)
 write("added", add)
 write("unknown", rename)
 write("hostile", deface)
+write("nothing", dict.clear)
 faults.generate(os.path.join(FOLDER, "twice"), "--layout", "torch-sharded")
 index = os.path.join(FOLDER, "twice", "pytorch_model.bin.index.json")
 with open(index) as file:
@@ -61,3 +62,19 @@ with open(index) as file:
 content["weight_map"]["model.norm.weight"] = "pytorch_model-00001-of-00003.bin"
 with open(index, "w") as file:
     json.dump(content, file)
+
+
+def name_only(name, gate, query, layers, experts, shape=(0, 0)):
+    """Tensors without elements, whose names alone are many, or say large numbers."""
+    os.makedirs(os.path.join(FOLDER, name))
+    tensors = {gate.format(expert): (shape, b"") for expert in experts}
+    tensors.update({query.format(layer): ((0, 0), b"") for layer in layers})
+    safetensors.write_file(os.path.join(FOLDER, name, "model.safetensors"), tensors, "bf16")
+
+
+GATE, QUERY = "model.layers.0.block_sparse_moe.experts.{}.w1.weight", "model.layers.{}.self_attn.q_proj.weight"
+name_only("far", GATE, QUERY, range(0, 60000, 1000), range(0, 60000, 1000))
+name_only("many", GATE, QUERY, range(1500), range(1500))
+name_only("stray", GATE, QUERY, [0, 1, 1026, 2**32 - 1, 2**32], [0])
+name_only("stacked", "blk.{}.ffn_gate_exps.weight", "blk.{}.attn_q.weight", range(0, 1000000, 1000), [0],
+          (65535, 0, 0))

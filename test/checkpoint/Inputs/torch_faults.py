@@ -90,6 +90,9 @@ CASES = {
     "no-mark": pickled(b"\x80\x02t."),
     "two-values": pickled(b"\x80\x02}}."),
     "long-text": pickled(b"\x80\x02X\xff\xff\xff\x7f."),
+    "many-remembered": pickled(b"\x80\x02}" + b"".join(b"r" + struct.pack("<I", i) for i in range(2**20 + 1)) + b"."),
+    "many-operations": pickled(b"\x80\x02}" + b"q\0" * 2**24 + b"."),
+    "long-line": pickled(b"\x80\x02c" + b"x" * 2**17 + b"\ny\n."),
     "long-integer": pickled(b"\x80\x02\x8a\x09" + b"\1" * 9 + b"."),
     "no-dict": pickled(pickle.dumps([1, 2], protocol=2)),
     "no-tensor": pickled(pickle.dumps({"epoch": 3}, protocol=2)),
@@ -105,6 +108,8 @@ CASES = {
     "no-storage": archive(data__0=None),
     "script": archive(constants_pkl=b"x"),
     "big-endian": archive(byteorder=b"big"),
+    "byte-order": archive(byteorder=b"little\n"),
+    "no-tensors": pickled(EMPTY),
     "no-pickle": archive(data_pkl=None),
     "legacy": lambda place: write(place, pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2)),
     "pointer": lambda place: write(place, b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
@@ -121,6 +126,6 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    faults.run(sys.argv[1], sys.argv[2], CASES)
+    faults.run(sys.argv[1], sys.argv[2], CASES, grokrun=sys.argv[3])
     if os.path.exists("pwned"):
         sys.exit("a pickle's command was run")

@@ -122,7 +122,7 @@ TEST_F(Index, TensorNotInItsFile) {
 TEST_F(Index, TensorInTwoFiles) {
   one[kNorm] = two[kNorm] = tensors[kNorm];
   EXPECT_TRUE(fails(open(), {absl::StrCat("tensor '", kNorm, "'"),
-                             "found here, expected only in", kIndex}));
+                             "found a duplicate of that in", kIndex}));
 }
 
 TEST_F(Index, TensorNotMapped) {

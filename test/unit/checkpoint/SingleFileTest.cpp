@@ -58,7 +58,7 @@ TEST_F(SingleFile, NoDirectory) {
 
 TEST_F(SingleFile, DirectoryIsAFile) {
   dir.write("f", "x");
-  EXPECT_TRUE(fails(openStatus(dir / "f", model), {dir / "f", "cannot list"}));
+  EXPECT_TRUE(fails(openStatus(dir / "f", model), {dir / "f", "found a file"}));
 }
 
 TEST_F(SingleFile, WeightFilesOfUnknownNames) {

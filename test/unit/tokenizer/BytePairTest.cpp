@@ -19,7 +19,7 @@ nlohmann::json token(const std::string &text, unsigned id) {
 }
 
 /// A token for every byte, and special ones from 256 on, all allowed.
-BytePairTokenizer withSpecials(const std::vector<std::string> &specials) {
+nlohmann::json fileWith(const std::vector<std::string> &specials) {
   nlohmann::json file = {{"word_split", "V1"},
                          {"regular_tokens", nlohmann::json::array()},
                          {"special_tokens", nlohmann::json::array()},
@@ -29,7 +29,10 @@ BytePairTokenizer withSpecials(const std::vector<std::string> &specials) {
   unsigned id = 256;
   for (const std::string &special : specials)
     file["special_tokens"].push_back(token(special, id++));
-  return *BytePairTokenizer::fromJson(file, "file", 300);
+  return file;
+}
+BytePairTokenizer withSpecials(const std::vector<std::string> &specials) {
+  return *BytePairTokenizer::fromJson(fileWith(specials), "file", 300);
 }
 
 /// The first counts, the longest of those at one place, and each is found
@@ -45,6 +48,30 @@ TEST(BytePair, SpecialTokens) {
 TEST(BytePair, LongestToken) {
   EXPECT_EQ(withSpecials({}).longestToken(), 1u);
   EXPECT_EQ(withSpecials({"<a", "<ab>", "<c>"}).longestToken(), 4u);
+}
+
+/// No pattern of its own is the released one's.
+TEST(BytePair, NullPattern) {
+  nlohmann::json file = fileWith({});
+  file["pat_str"] = nullptr;
+  auto tokenizer = BytePairTokenizer::fromJson(file, "file", 300);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ(*tokenizer->encode("a b"), (Ids{'a', ' ', 'b'}));
+}
+
+/// One that fails only when it is used names its file too.
+TEST(BytePair, PatternFails) {
+  nlohmann::json file = fileWith({});
+  file["pat_str"] = "(?R)?a";
+  auto tokenizer = BytePairTokenizer::fromJson(file, "file", 300);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  std::string message(tokenizer->encode("a").status().message());
+  EXPECT_TRUE(message.starts_with("file: key 'pat_str': found that it fails at "
+                                  "byte 0 of the text ("))
+      << message;
+  EXPECT_TRUE(message.ends_with("), expected a match or none; download the "
+                                "file again"))
+      << message;
 }
 
 } // namespace
