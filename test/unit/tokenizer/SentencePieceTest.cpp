@@ -51,12 +51,11 @@ protected:
     std::string model{std::istreambuf_iterator<char>(in), {}};
     ASSERT_FALSE(model.empty());
     const Blanks blanks = GetParam();
-    model += field(3, {3 << 3, char(blanks.addFirst), 4 << 3,
-                       char(blanks.removeExtra)});
+    model += field(
+        3, {3 << 3, char(blanks.addFirst), 4 << 3, char(blanks.removeExtra)});
     const std::string none = "\xef\xbf\xbd", blank = "\xe2\x96\x81";
-    for (const std::string &text :
-         {none, none + none + none + none, "x" + none, none + "x", blank + none,
-          blank + blank})
+    for (const std::string &text : {none, none + none + none + none, "x" + none,
+                                    none + "x", blank + none, blank + blank})
       model += piece(text, kNormal);
     model += piece("<one>", kControl) + piece("<two>", kControl);
     std::string path =
@@ -105,10 +104,18 @@ Ids bytesOf(const std::string &text) {
 
 /// Ids of every kind; those that depend on each other are frequent.
 Ids drawn(std::mt19937 &random) {
-  static const char *const kTexts[] = {
-      "\xc3\xa9",         "\xe6\x97\xa5", "\xf0\x9f\x91\x8d", "\xef\xbf\xbd",
-      "\xed\xa0\x80",     "\xe6\x97",     "\xf0\x9f\x91",     "\xf0",
-      "\x80\x80\x80\x80", "\xff",         " ",                "a"};
+  static const char *const kTexts[] = {"\xc3\xa9",
+                                       "\xe6\x97\xa5",
+                                       "\xf0\x9f\x91\x8d",
+                                       "\xef\xbf\xbd",
+                                       "\xed\xa0\x80",
+                                       "\xe6\x97",
+                                       "\xf0\x9f\x91",
+                                       "\xf0",
+                                       "\x80\x80\x80\x80",
+                                       "\xff",
+                                       " ",
+                                       "a"};
   Ids ids;
   const int32_t kinds = 1 + int32_t(random() % 6);
   while (ids.size() < 40)
@@ -180,7 +187,8 @@ TEST_P(SentencePieceTest, BytesOfNoCharacterAreGiven) {
 }
 
 TEST_P(SentencePieceTest, AnIdThatHasNoPieceIsAnError) {
-  PieceDecoder decoder([this](const Ids &ids) { return tokenizer->decode(ids); });
+  PieceDecoder decoder(
+      [this](const Ids &ids) { return tokenizer->decode(ids); });
   EXPECT_EQ(decoder.add(int32_t(kVocabulary)).status().message(),
             "tokenizer: found id 2056, expected less than 2056");
 }

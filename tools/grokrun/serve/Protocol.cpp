@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/Executor.h"
 #include "runtime/bundle/JsonReader.h"
 
 namespace grok::serve {
@@ -82,9 +83,8 @@ absl::Status read(const json::Document &document, const nlohmann::json &id,
   readOptional(reader, "temperature", [&](const auto &key) {
     double value = 0;
     reader.number(key, value);
-    if (reader.ok() &&
-        !(value >= 0 && value <= std::numeric_limits<float>::max()))
-      reader.fail(key, absl::StrCat(value), "0 (greedy) or a positive number");
+    if (reader.ok() && !isTemperature(value))
+      reader.fail(key, absl::StrCat(value), kTemperatureExpected);
     out.temperature = float(value);
   });
   readOptional(reader, "seed",
