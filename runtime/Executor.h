@@ -27,13 +27,21 @@ struct RowRequest {
   bool idle = false;
 };
 
+/// Whether a request may have it: 0 is greedy. Beyond these bounds a logit over
+/// the temperature is no float32 any more, or nothing but the noise counts.
+constexpr bool isTemperature(double value) {
+  return value == 0 || (value >= 1e-6f && value <= 1e6f);
+}
+inline constexpr const char *kTemperatureExpected =
+    "0 (greedy) or a number from 1e-06 to 1e+06";
+
 struct BatchRequest {
   std::vector<RowRequest> rows; // row i uses KV row i; 1 .. maxBatch
   /// Known ids that a prefill pass takes at most; 0: as many as it was compiled
   /// for. No bit of a result depends on it.
   uint32_t prefillTokens = 0;
   int64_t eosId = -1;    // stop after it; -1: never
-  float temperature = 0; // 0: greedy
+  float temperature = 0; // isTemperature
   uint64_t seed = 0;
   /// Called for every computed position with float32 logits [vocab], if set:
   /// row, position, logits. Slower: each is copied from the device, and decode

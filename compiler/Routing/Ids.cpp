@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/Routing/Routing.h"
+#include "runtime/bundle/Json.h"
 
 namespace grok {
 namespace {
@@ -11,13 +12,7 @@ bool separates(char c) {
   return c == ',' || std::isspace(static_cast<unsigned char>(c));
 }
 
-/// The word as a message shows it: printable, and not longer than a few words.
-std::string shown(std::string_view word) {
-  std::string out;
-  for (char c : word.substr(0, 40))
-    out += std::isprint(static_cast<unsigned char>(c)) ? c : '?';
-  return word.size() > 40 ? out + "..." : out;
-}
+constexpr size_t kMostShown = 40; // bytes of a word in a message
 
 } // namespace
 
@@ -52,7 +47,7 @@ absl::StatusOr<std::vector<int64_t>> parseIds(std::string_view text,
     if (error != std::errc() || stop != text.data() + end)
       return absl::InvalidArgumentError(absl::StrCat(
           std::string(file), ":", line, ": found '",
-          shown(text.substr(at, end - at)),
+          json::printable(text.substr(at, end - at), kMostShown),
           "', expected integers separated by commas or white space"));
     ids.push_back(id);
     commaLine = 0;

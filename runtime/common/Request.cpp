@@ -54,10 +54,10 @@ absl::Status validateRequest(const BatchRequest &request,
     return absl::InvalidArgumentError(
         absl::StrFormat("found %d rows, expected 1 to %d, the compiled batch",
                         request.rows.size(), maxBatch));
-  if (!std::isfinite(request.temperature) || request.temperature < 0)
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "found temperature %g, expected 0 (greedy) or a positive number",
-        request.temperature));
+  if (!isTemperature(request.temperature))
+    return absl::InvalidArgumentError(
+        absl::StrFormat("found temperature %g, expected %s",
+                        request.temperature, kTemperatureExpected));
   if (request.eosId < -1 || request.eosId >= int64_t(model.vocabSize))
     return absl::InvalidArgumentError(
         absl::StrFormat("found end id %d, expected -1 (none) to %d",

@@ -113,7 +113,8 @@ typedef struct grok_request {
   uint32_t row_count;
   int64_t eos_id;           /* a row stops after this id; GROK_EOS_MODEL,
                                GROK_EOS_NONE */
-  float temperature;        /* 0: greedy, ties to the lower id */
+  float temperature;        /* 0: greedy, ties to the lower id; else 1e-6 to
+                               1e6 */
   uint64_t seed;            /* of the sampling noise */
   grok_logits_fn on_logits; /* NULL: none. With it, a GPU runs position by
                                position */

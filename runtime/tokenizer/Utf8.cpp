@@ -6,8 +6,6 @@
 namespace grok {
 namespace {
 
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
 /// Bytes that a character with this first byte has; 0: none begins so.
 size_t lengthOf(uint8_t lead) {
   if (lead < 0x80)

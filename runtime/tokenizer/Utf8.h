@@ -6,6 +6,9 @@
 
 namespace grok {
 
+/// U+FFFD: stands for what is no character.
+inline constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
 /// How many bytes of `text` are certain: what remains may become a character
 /// with the bytes that follow.
 size_t completeBytes(std::string_view text);

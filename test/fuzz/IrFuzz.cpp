@@ -11,6 +11,7 @@
 #include "ir/Model/GrokDialect.h"
 #include "ir/Plan/PlanDialect.h"
 #include "test/fuzz/Fuzz.h"
+#include "tools/grok-opt/TextLimits.h"
 
 using namespace grok::fuzz;
 
@@ -40,6 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   // As in a file's buffer, a NUL comes behind it: the lexer looks there.
   std::string text(reinterpret_cast<const char *>(data), size);
+  if (!grok::findExcess(text, /*splitMarker=*/"", kFile).empty())
+    return 0;
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
   if (!module)
     return 0;

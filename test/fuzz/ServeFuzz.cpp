@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 
+#include "runtime/Executor.h"
 #include "test/fuzz/Fuzz.h"
 #include "tools/grokrun/serve/Protocol.h"
 
@@ -36,8 +37,7 @@ void requireSound(const WireRequest &request) {
           "a request has ids or a prompt");
   for (int32_t id : request.ids)
     require(id >= 0, "ids are not negative");
-  require(std::isfinite(request.temperature) && request.temperature >= 0,
-          "a temperature is finite and not negative");
+  require(isTemperature(request.temperature), "a temperature is in its bounds");
   require(!request.deadlineMs ||
               (std::isfinite(*request.deadlineMs) && *request.deadlineMs > 0),
           "a deadline is finite and positive");

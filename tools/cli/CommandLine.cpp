@@ -2,24 +2,20 @@
 
 #include <cctype>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <system_error>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/bundle/Temporaries.h"
+#include "tools/cli/Memory.h"
 #include "tools/cli/Printable.h"
 
 namespace grok::cli {
 namespace {
 
 constexpr int kUserError = 1, kInternalError = 70;
-constexpr const char *kOutOfMemory =
-    "out of memory; close other programs or choose smaller sizes";
 
 int report(const std::string &message, int code) {
   std::cout.flush();
@@ -32,17 +28,6 @@ int report(const absl::Status &status) {
               status.code() == absl::StatusCode::kUnknown;
   return report(std::string(status.message()),
                 ours ? kInternalError : kUserError);
-}
-
-[[noreturn]] void terminated() {
-  try {
-    if (std::current_exception())
-      throw;
-  } catch (const std::bad_alloc &) {
-    exitWithoutMemory();
-  } catch (...) {
-  }
-  std::abort();
 }
 
 /// The parser's messages begin with a capital; ours don't.
@@ -122,15 +107,6 @@ int runTool(CLI::App &app, int argc, char **argv,
                             "write to it",
                             kUserError);
 }
-
-/// What is printed already stays in its buffer: it is not whole.
-void exitWithoutMemory() {
-  std::fprintf(stderr, "error: %s\n", kOutOfMemory);
-  removeTemporaries();
-  ::_exit(kUserError);
-}
-
-void explainTermination() { std::set_terminate(terminated); }
 
 int reportException(const std::exception &e) {
   if (dynamic_cast<const std::bad_alloc *>(&e))

@@ -27,14 +27,6 @@ using Action = std::function<absl::Status()>;
 int runTool(CLI::App &app, int argc, char **argv,
             const std::vector<std::pair<std::string, Action>> &actions);
 
-/// Memory that ends where no exception may pass, in a destructor or a thread,
-/// ends the process as it does elsewhere: status 1, a message, and no
-/// temporaries left.
-void explainTermination();
-
-/// The same at once, from where memory ends.
-[[noreturn]] void exitWithoutMemory();
-
 /// "error: MESSAGE" of what escaped `runTool`; exit status 1 where the system
 /// has no memory or no thread left, else 70.
 int reportException(const std::exception &e);

@@ -63,12 +63,12 @@ CLI::Option *addDecimal(CLI::App &command, const std::string &flag,
 }
 
 CLI::Option *addReal(CLI::App &command, const std::string &flag, float &out,
+                     bool (*allowed)(double), const char *expected,
                      const std::string &help) {
-  auto read = [flag, &out](const std::string &text) {
+  auto read = [=, &out](const std::string &text) {
     double value = 0;
-    constexpr double kMost = double(std::numeric_limits<float>::max());
-    if (!parseReal(text, value) || !(value >= 0 && value <= kMost))
-      refuse(flag, text, absl::StrCat("a number from 0 to ", kMost));
+    if (!parseReal(text, value) || !allowed(value))
+      refuse(flag, text, expected);
     out = float(value);
   };
   return command.add_option_function<std::string>(flag, read, help)

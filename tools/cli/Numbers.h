@@ -36,8 +36,9 @@ CLI::Option *addDecimal(CLI::App &command, const std::string &flag, Int &out,
   static_assert(std::is_unsigned_v<Int>, "a sign is no decimal digit");
   return addDecimal(command, flag, out, std::numeric_limits<Int>::max(), help);
 }
-/// An option for a number that a float32 holds, 0 or more.
+/// An option for a number that is `allowed`; `expected` says which are.
 CLI::Option *addReal(CLI::App &command, const std::string &flag, float &out,
+                     bool (*allowed)(double), const char *expected,
                      const std::string &help);
 
 } // namespace grok::cli

@@ -126,6 +126,21 @@ def checkpoints():
     yield "jax", "protocol-2", pickle.dumps(ckpt0.plain(made.tensors["final_norm"], False), protocol=2)
 
 
+def limits():
+    """IR just within and beyond tools/grok-opt/TextLimits.h."""
+    def aliases(count, text):
+        lines = ["#a0 = 1 : i32", *(f"#a{i} = " + text.replace("@", f"#a{i - 1}") for i in range(1, count))]
+        return "\n".join([*lines, f"module attributes {{x.a = #a{count - 1}}} {{}}\n"]).encode()
+
+    yield "ir", "aliases-nested", aliases(100, "[@]")
+    yield "ir", "aliases-too-deep", aliases(200, "[@]")
+    yield "ir", "aliases-doubled", aliases(8, "[@, @]")
+    yield "ir", "aliases-doubled-too-often", aliases(40, "[@, @]")
+    yield "ir", "comment-ends-with-carriage-return", b"// x\rmodule attributes {x.a = " + b"[" * 200 + b"]" * 200 + b"} {}\n"
+    for name, count in (("affine-operators", 100), ("affine-too-long", 600)):
+        yield "ir", name, b"module attributes {x.a = affine_map<(d0)[s0] -> (d0" + b" mod s0" * count + b")>} {}\n"
+
+
 def bundle_files(grokc):
     with tempfile.TemporaryDirectory() as folder:
         parts = bundles.targets(folder)
@@ -166,7 +181,7 @@ def main():
     parser.add_argument("--grokc", default=f"{ROOT}/build/release/bin/grokc")
     parser.add_argument("-o", "--output", default=f"{ROOT}/test/fuzz")
     arguments = parser.parse_args()
-    for source in (texts(), checkpoints(), bundle_files(arguments.grokc)):
+    for source in (texts(), checkpoints(), limits(), bundle_files(arguments.grokc)):
         for target, name, data in source:
             os.makedirs(f"{arguments.output}/seeds/{target}", exist_ok=True)
             with open(f"{arguments.output}/seeds/{target}/{name}", "wb") as file:

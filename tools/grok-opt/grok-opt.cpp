@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/FileUtilities.h"
@@ -22,8 +21,9 @@
 #include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/OutputFile.h"
 #include "tools/cli/BusError.h"
+#include "tools/cli/Memory.h"
 #include "tools/cli/Signals.h"
-#include "tools/grok-opt/Nesting.h"
+#include "tools/grok-opt/TextLimits.h"
 
 /// In the order in which the compiler runs them.
 static constexpr const char *kPasses[] = {
@@ -72,14 +72,15 @@ static void hideCodeGeneratorOptions() {
 }
 
 /// LLVM ends the process where it cannot write to standard output or has no
-/// memory.
+/// memory, and catches nothing.
 static void explainFatalErrors() {
-  auto explain = [](void *, const char *reason, bool) {
+  llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
     std::fprintf(stderr, "error: %s\n", reason);
     std::_Exit(1);
-  };
-  llvm::install_fatal_error_handler(explain);
-  llvm::install_bad_alloc_error_handler(explain);
+  });
+  llvm::install_bad_alloc_error_handler(
+      [](void *, const char *, bool) { grok::cli::exitWithoutMemory(); });
+  grok::cli::explainTermination();
 }
 
 static int fail(llvm::StringRef message) {
@@ -93,6 +94,7 @@ static int fail(const absl::Status &status) {
 
 /// Standard input if `file` is "-".
 static std::unique_ptr<llvm::MemoryBuffer> readText(const std::string &file,
+                                                    llvm::StringRef splitMarker,
                                                     std::string &error) {
   if (absl::Status status =
           file == "-" ? absl::OkStatus() : grok::checkInputFile(file);
@@ -105,9 +107,8 @@ static std::unique_ptr<llvm::MemoryBuffer> readText(const std::string &file,
     error = "error: " + error;
     return nullptr;
   }
-  if (!mlir::isBytecode(*text))
-    error = grok::findDeepNesting(text->getBuffer(),
-                                  file == "-" ? "<stdin>" : file);
+  error = grok::findExcess(text->getBuffer(), splitMarker,
+                           file == "-" ? "<stdin>" : file);
   return error.empty() ? std::move(text) : nullptr;
 }
 
@@ -120,7 +121,8 @@ static int process(const std::string &input, const std::string &output,
     if (absl::Status status = grok::checkApart(output, {input}); !status.ok())
       return fail(status);
   std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> text = readText(input, error);
+  std::unique_ptr<llvm::MemoryBuffer> text =
+      readText(input, config.inputSplitMarker(), error);
   if (!text)
     return fail(error);
   std::string result;

@@ -6,6 +6,7 @@
 #include "compiler/Pipeline/Memory.h"
 #include "tools/cli/BusError.h"
 #include "tools/cli/CommandLine.h"
+#include "tools/cli/Memory.h"
 #include "tools/cli/Signals.h"
 #include "tools/grokc/Commands.h"
 

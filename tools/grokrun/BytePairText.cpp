@@ -1,6 +1,7 @@
 // Grok-2's tokenizer, and its form of conversations.
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -45,6 +46,21 @@ std::string_view strip(std::string_view text) {
   return text;
 }
 
+/// A text is the sum of its tokens'.
+class BytePairDecoder : public TextDecoder {
+public:
+  explicit BytePairDecoder(const BytePairTokenizer &tokenizer)
+      : tokenizer_(tokenizer) {}
+
+  absl::StatusOr<std::string> add(int32_t id) override {
+    return tokenizer_.decode(std::span(&id, 1));
+  }
+  std::string finish() override { return ""; }
+
+private:
+  const BytePairTokenizer &tokenizer_;
+};
+
 class BytePairText : public Tokenizer {
 public:
   BytePairText(BytePairTokenizer tokenizer, std::string path)
@@ -54,9 +70,8 @@ public:
   encode(const std::string &text) const override {
     return tokenizer_.encode(text);
   }
-  absl::StatusOr<std::string>
-  decode(const std::vector<int32_t> &ids) const override {
-    return tokenizer_.decode(ids);
+  std::unique_ptr<TextDecoder> decoder() const override {
+    return std::make_unique<BytePairDecoder>(tokenizer_);
   }
   std::optional<size_t> longestToken() const override {
     return tokenizer_.longestToken();

@@ -6,17 +6,17 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runtime/tokenizer/Utf8.h"
 #include "tools/cli/Numbers.h"
+#include "tools/grokrun/AnswerText.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Continuation.h"
 #include "tools/grokrun/Ids.h"
 #include "tools/grokrun/Question.h"
 #include "tools/grokrun/Session.h"
-#include "tools/grokrun/TextStream.h"
 #include "tools/grokrun/Tokenizer.h"
 
 namespace grok::grokrun {
@@ -68,19 +68,36 @@ stopIdsOf(const Arguments &args, const Prompt &prompt, const Bundle &bundle) {
   return ids;
 }
 
-/// What is shown of prompt and new ids; nothing without a tokenizer.
-absl::StatusOr<std::optional<std::string>>
-shownText(const Prompt &prompt, std::span<const int32_t> newIds) {
-  if (!prompt.tokenizer)
-    return std::optional<std::string>();
-  std::vector<int32_t> all(prompt.ids.begin() + ptrdiff_t(prompt.hidden),
-                           prompt.ids.end());
-  all.insert(all.end(), newIds.begin(), newIds.end());
-  absl::StatusOr<std::string> text = prompt.tokenizer->decode(all);
-  if (!text.ok())
-    return text.status();
-  return std::optional<std::string>(std::move(*text));
-}
+/// The text of prompt and new ids, where there is a tokenizer.
+class Shown {
+public:
+  explicit Shown(const Prompt &prompt)
+      : waiting_(prompt.ids.begin() + ptrdiff_t(prompt.hidden),
+                 prompt.ids.end()) {
+    if (prompt.tokenizer)
+      text_.emplace(*prompt.tokenizer);
+  }
+
+  /// What follows with the new ids behind those that were shown; the prompt's
+  /// text comes first. Nothing without a tokenizer.
+  absl::StatusOr<std::optional<std::string>> add(std::span<const int32_t> ids,
+                                                 bool last) {
+    if (!text_)
+      return std::optional<std::string>();
+    waiting_.insert(waiting_.end(), ids.begin() + ptrdiff_t(shown_), ids.end());
+    shown_ = ids.size();
+    absl::StatusOr<std::string> more =
+        text_->add(std::exchange(waiting_, {}), last);
+    if (!more.ok())
+      return more.status();
+    return std::optional<std::string>(*std::move(more));
+  }
+
+private:
+  std::vector<int32_t> waiting_; // ids that are not in the text yet
+  size_t shown_ = 0;             // new ids that are
+  std::optional<AnswerText> text_;
+};
 
 void printJson(const Prompt &prompt, const Continuation &made,
                const std::optional<std::string> &text, const Session &session) {
@@ -88,7 +105,7 @@ void printJson(const Prompt &prompt, const Continuation &made,
   Json out = Json::object();
   out["prompt_ids"] = prompt.ids;
   out["ids"] = made.ids;
-  out["text"] = text ? Json(replaceInvalid(*text)) : Json();
+  out["text"] = text ? Json(*text) : Json();
   out["device"] = session.executor->deviceName();
   out["timings"] = {
       {"load_seconds", session.loadSeconds},
@@ -132,19 +149,20 @@ absl::StatusOr<Continuation> run(const Arguments &args, const Prompt &prompt,
   options.stopIds = *std::move(stop);
   options.temperature = args.temperature;
   options.seed = args.seed;
-  TextStream stream(std::cout);
+  Shown shown(prompt);
   // A separator has a text in some files: what ends the text is not shown.
-  auto textOf = [&](const std::vector<int32_t> &ids, bool stopped) {
-    return shownText(prompt, std::span(ids).first(ids.size() - stopped));
+  auto textOf = [&](const std::vector<int32_t> &ids, bool stopped, bool last) {
+    return shown.add(std::span(ids).first(ids.size() - stopped), last);
   };
   if (args.stream)
     options.onIds = [&](const std::vector<int32_t> &ids) -> absl::Status {
       bool stopped =
           !ids.empty() && std::ranges::find(options.stopIds, ids.back()) !=
                               options.stopIds.end();
-      absl::StatusOr<std::optional<std::string>> text = textOf(ids, stopped);
+      absl::StatusOr<std::optional<std::string>> text =
+          textOf(ids, stopped, false);
       if (text.ok() && *text)
-        stream.update(**text);
+        std::cout << **text << std::flush;
       return text.status();
     };
   absl::StatusOr<Continuation> made = continueIds(
@@ -152,13 +170,13 @@ absl::StatusOr<Continuation> run(const Arguments &args, const Prompt &prompt,
   if (!made.ok())
     return made;
   absl::StatusOr<std::optional<std::string>> text =
-      textOf(made->ids, made->stopped);
+      textOf(made->ids, made->stopped, true);
   if (!text.ok())
     return text.status();
   if (args.json)
     printJson(prompt, *made, *text, session);
   else if (*text && args.isText())
-    stream.finish(**text);
+    std::cout << **text;
   else
     std::cout << joinIds(made->ids);
   if (!args.json)

@@ -6,11 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/bundle/InputFile.h"
+#include "runtime/bundle/Json.h"
 
 namespace grok::grokrun {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n\v\f", kSeparators = ", \t\r\n\v\f";
+
+/// Bytes of a word that a message shows.
+constexpr size_t kMostShown = 40;
 
 bool isList(const std::string &argument) {
   return argument.find_first_not_of("-0123456789, ") == std::string::npos;
@@ -50,7 +54,7 @@ parseIds(std::string_view text, const std::string &file, size_t line) {
     if (error != std::errc() || stop != word.data() + word.size() || id < 0)
       return absl::InvalidArgumentError(
           absl::StrCat(place(file, line, text, at), ": found '",
-                       std::string(word.substr(0, 40)),
+                       json::printable(word, kMostShown),
                        "', expected token ids, integers from 0 on"));
     ids.push_back(id);
     at = text.find_first_not_of(kSpace, end);
@@ -72,7 +76,7 @@ absl::StatusOr<std::vector<int32_t>> readIds(const std::string &argument) {
   if (isList(argument)) {
     if (argument.starts_with(' ') || argument.ends_with(' '))
       return absl::InvalidArgumentError(
-          absl::StrCat("--ids: found '", argument.substr(0, 40),
+          absl::StrCat("--ids: found '", argument.substr(0, kMostShown),
                        "', expected an id at its beginning and its end"));
     return parseIds(argument, "", 1);
   }

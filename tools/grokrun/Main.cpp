@@ -5,6 +5,7 @@
 
 #include "tools/cli/BusError.h"
 #include "tools/cli/CommandLine.h"
+#include "tools/cli/Memory.h"
 #include "tools/cli/Signals.h"
 #include "tools/grokrun/Commands.h"
 

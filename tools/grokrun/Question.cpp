@@ -1,5 +1,6 @@
 #include "tools/grokrun/Question.h"
 
+#include "runtime/Executor.h"
 #include "tools/cli/Numbers.h"
 
 namespace grok::grokrun {
@@ -15,8 +16,8 @@ void addPrompt(CLI::App &command, Question &question) {
 }
 
 void addSampling(CLI::App &command, Question &question) {
-  cli::addReal(command, "--temperature", question.temperature,
-               "Sample at this temperature; 0: greedy")
+  cli::addReal(command, "--temperature", question.temperature, isTemperature,
+               kTemperatureExpected, "Sample at this temperature; 0: greedy")
       ->type_name("T");
   cli::addDecimal(command, "--seed", question.seed,
                   "Seed of the sampling noise")

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/InputFile.h"
+#include "runtime/bundle/Json.h"
 #include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Ids.h"
@@ -40,7 +41,7 @@ absl::StatusOr<RowRequest> parseRow(std::string_view text,
         std::from_chars(count.data(), count.data() + count.size(), row.maxNew);
     if (error != std::errc() || end != count.data() + count.size())
       return absl::InvalidArgumentError(
-          absl::StrCat(file, ":", line, ": found '+", std::string(count),
+          absl::StrCat(file, ":", line, ": found '+", json::printable(count),
                        "', expected + and the number of ids to generate"));
   }
   absl::StatusOr<std::vector<int32_t>> ids =
@@ -63,6 +64,8 @@ absl::StatusOr<std::vector<Batch>> readBatches(const std::string &path) {
     size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view row = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (row.ends_with('\r')) // of a line that ends as on Windows
+      row.remove_suffix(1);
     if (row.empty()) {
       open = false;
       continue;

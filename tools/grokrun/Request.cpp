@@ -7,18 +7,23 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/bundle/FileIO.h"
-#include "runtime/bundle/JsonReader.h"
+#include "runtime/bundle/Json.h"
 #include "runtime/tokenizer/Utf8.h"
 #include "tools/cli/Numbers.h"
 #include "tools/grokrun/Commands.h"
 #include "tools/grokrun/Ids.h"
 #include "tools/grokrun/Question.h"
+#include "tools/grokrun/serve/Connection.h"
+#include "tools/grokrun/serve/Protocol.h"
 #include "tools/grokrun/serve/SocketFile.h"
 
 namespace grok::grokrun {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Of what the server says about an error; a path may be in it.
+constexpr size_t kMostMessageBytes = 8192;
 
 struct Arguments : Question {
   std::string socket;
@@ -75,6 +80,11 @@ absl::StatusOr<std::string> receiveLine(const serve::Descriptor &socket,
                                         std::string &rest) {
   size_t end;
   while ((end = rest.find('\n')) == rest.npos) {
+    if (rest.size() > serve::kMostOutputBytes)
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": found a line of more than ", serve::kMostOutputBytes,
+          " bytes, expected at most so many; is it grokrun serve that listens "
+          "there?"));
     char bytes[16384];
     ssize_t got = ::recv(socket.get(), bytes, sizeof bytes, 0);
     if (got == 0)
@@ -91,40 +101,32 @@ absl::StatusOr<std::string> receiveLine(const serve::Descriptor &socket,
 }
 
 /// Prints what a line of the server says; true if it is the last one. `shown`:
-/// bytes of the answer's text that were printed.
+/// what was printed of the answer's text.
 absl::StatusOr<bool> show(const Arguments &args, const std::string &line,
-                          const std::string &path, size_t &shown) {
-  absl::StatusOr<json::Document> document =
-      json::parse(line, path, {.lines = false});
-  if (!document.ok())
-    return document.status();
-  json::ObjectReader reader(*document, "");
-  std::string event, code, message, text;
-  std::vector<int32_t> ids;
-  reader.string("event", event);
-  if (event == "error") {
-    reader.string("code", code);
-    reader.string("message", message);
-  }
-  if (event != "error" && args.promptGiven())
-    reader.string("text", text);
-  if (const nlohmann::json *given = reader.optional("ids"))
-    ids = given->get<std::vector<int32_t>>();
-  if (!reader.ok())
-    return reader.finish();
+                          std::string &shown) {
+  absl::StatusOr<serve::WireAnswer> answer =
+      serve::parseAnswer(line, args.socket, args.stream, args.promptGiven());
+  if (!answer.ok())
+    return answer.status();
+  const bool last = answer->event == serve::AnswerEvent::kDone;
+  // The last line has the whole text, the others what came with their ids.
+  if (last && !answer->text.starts_with(shown))
+    return absl::InvalidArgumentError(absl::StrCat(
+        args.socket, ": found a text that is not the one of the lines before, "
+                     "expected one that begins with it"));
   if (args.json)
     std::cout << line << "\n";
-  if (event == "error")
-    return absl::FailedPreconditionError(absl::StrCat(code, ": ", message));
-  const bool last = event == "done";
-  if (!args.json && args.idsGiven())
-    std::cout << joinIds(ids) << "\n";
-  // The last line has the whole text, the others what came with their ids.
+  if (answer->event == serve::AnswerEvent::kError)
+    return absl::FailedPreconditionError(
+        absl::StrCat(json::printable(answer->code), ": ",
+                     json::printable(answer->message, kMostMessageBytes)));
   if (last)
-    text.erase(0, shown);
-  shown += text.size();
+    answer->text.erase(0, shown.size());
+  shown += answer->text;
   if (!args.json && args.promptGiven())
-    std::cout << text << (last ? "\n" : "");
+    std::cout << answer->text << (last ? "\n" : "");
+  else if (!args.json)
+    std::cout << joinIds(answer->ids) << "\n";
   std::cout.flush();
   return last;
 }
@@ -141,13 +143,13 @@ absl::Status requestCommand(const Arguments &args) {
   if (absl::Status s = send(*socket, args.socket, line); !s.ok())
     return s;
   std::string rest;
-  size_t shown = 0;
+  std::string shown;
   while (true) {
     absl::StatusOr<std::string> answer =
         receiveLine(*socket, args.socket, rest);
     if (!answer.ok())
       return answer.status();
-    absl::StatusOr<bool> last = show(args, *answer, args.socket, shown);
+    absl::StatusOr<bool> last = show(args, *answer, shown);
     if (!last.ok() || *last)
       return last.status();
   }

@@ -3,11 +3,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/tokenizer/PieceDecoder.h"
 #include "runtime/tokenizer/PluginTokenizer.h"
 #include "tools/grokrun/Tokenizer.h"
 
 namespace grok::grokrun {
 namespace {
+
+class SentencePieceDecoder : public TextDecoder {
+public:
+  explicit SentencePieceDecoder(const PluginTokenizer &plugin)
+      : decoder_([&plugin](const std::vector<int32_t> &ids) {
+          return plugin.decode(ids);
+        }) {}
+
+  absl::StatusOr<std::string> add(int32_t id) override {
+    return decoder_.add(id);
+  }
+  std::string finish() override { return decoder_.finish(); }
+
+private:
+  PieceDecoder decoder_;
+};
 
 class SentencePieceTokenizer : public Tokenizer {
 public:
@@ -24,9 +41,8 @@ public:
         kBytePairFile,
         ": only Grok-2 has a form of conversations; use --prompt"));
   }
-  absl::StatusOr<std::string>
-  decode(const std::vector<int32_t> &ids) const override {
-    return plugin_->decode(ids);
+  std::unique_ptr<TextDecoder> decoder() const override {
+    return std::make_unique<SentencePieceDecoder>(*plugin_);
   }
   /// Its normalizer may drop blanks.
   std::optional<size_t> longestToken() const override { return std::nullopt; }

@@ -19,6 +19,18 @@ struct Chat {
   std::vector<std::string> turns;
 };
 
+/// The text of ids that come one by one. What one costs does not depend on how
+/// many came before.
+class TextDecoder {
+public:
+  virtual ~TextDecoder() = default;
+  /// What the id adds to the text of those before, as far as that is certain:
+  /// any bytes, as a token may be a part of a character.
+  virtual absl::StatusOr<std::string> add(int32_t id) = 0;
+  /// What was not certain, now that no id follows.
+  virtual std::string finish() = 0;
+};
+
 class Tokenizer {
 public:
   /// NotFound if the bundle has no tokenizer.
@@ -30,9 +42,8 @@ public:
   /// The conversation in the model's form, up to where the answer begins.
   virtual absl::StatusOr<std::vector<int32_t>>
   encodeChat(const Chat &chat) const = 0;
-  /// Any bytes: a token may be a part of a character.
-  virtual absl::StatusOr<std::string>
-  decode(const std::vector<int32_t> &ids) const = 0;
+  /// Of a new text; the tokenizer must outlive it.
+  virtual std::unique_ptr<TextDecoder> decoder() const = 0;
   /// Bytes of the longest token of a text; nothing if that bounds no text's
   /// ids, as the tokenizer changes the text first.
   virtual std::optional<size_t> longestToken() const = 0;

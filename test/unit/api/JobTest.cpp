@@ -314,6 +314,8 @@ TEST_F(JobTest, RefusesWhatIsWrong) {
   o = options(prompt, 1);
   o.temperature = -1;
   refused(o, "found temperature -1");
+  o.temperature = 1e-40f;
+  refused(o, "expected 0 (greedy) or a number from 1e-06 to 1e+06");
   grok_job *job = nullptr;
   EXPECT_EQ(grok_submit(nullptr, &o, &job), GROK_INVALID_ARGUMENT);
   EXPECT_EQ(grok_submit(model.get(), nullptr, &job), GROK_INVALID_ARGUMENT);

@@ -273,7 +273,11 @@ TEST(Requests, AreRefusedWithTheNumbers) {
   r.rows = {{{1}, 0, 1}};
   r.temperature = -1;
   EXPECT_EQ(message(r), "found temperature -1, expected 0 (greedy) or a "
-                        "positive number");
+                        "number from 1e-06 to 1e+06");
+  for (float wrong : {1e-40f, 9e-7f, 1.1e6f, 1e38f, INFINITY, NAN}) {
+    r.temperature = wrong;
+    EXPECT_TRUE(message(r).starts_with("found temperature ")) << message(r);
+  }
   r.temperature = 0;
   r.eosId = 61;
   EXPECT_EQ(message(r), "found end id 61, expected -1 (none) to 60");

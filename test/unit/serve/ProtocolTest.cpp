@@ -67,7 +67,13 @@ TEST(ProtocolTest, SaysWhatIsWrong) {
        "key 'deadline_ms': found 0, expected a positive number, at most 1e+12"},
       {R"({"ids":[1],"deadline_ms":1e13})", "key 'deadline_ms': found 1e+13"},
       {R"({"ids":[1],"temperature":-1})",
-       "key 'temperature': found -1, expected 0 (greedy) or a positive number"},
+       "key 'temperature': found -1, expected 0 (greedy) or a number from "
+       "1e-06 "
+       "to 1e+06"},
+      {R"({"ids":[1],"temperature":1e-40})", "'temperature': found 1e-40, "},
+      {R"({"ids":[1],"temperature":1e-320})",
+       "'temperature': found 9.99989e-321"},
+      {R"({"ids":[1],"temperature":1e38})", "'temperature': found 1e+38, "},
       {R"({"ids":[1],"stream":1})",
        "key 'stream': found 1, expected true or false"},
       {R"({"ids":[1],"id":[]})",

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/Executor.h"
 #include "runtime/bundle/JsonReader.h"
 
 namespace grok::serve {
@@ -27,13 +28,15 @@ nlohmann::json idOf(const nlohmann::json &root) {
   return usable ? *it : nlohmann::json();
 }
 
-void readIds(json::ObjectReader &reader, std::vector<int32_t> &out) {
-  const nlohmann::json *ids = reader.optional("ids");
+/// `least`: how many ids there must be.
+void readIds(json::ObjectReader &reader, const nlohmann::json *ids,
+             size_t least, std::vector<int32_t> &out) {
   if (!ids)
     return;
-  if (!ids->is_array() || ids->empty())
+  if (!ids->is_array() || ids->size() < least)
     return reader.fail("ids", json::describe(*ids),
-                       "an array of one token id or more");
+                       least ? "an array of one token id or more"
+                             : "an array of token ids");
   out.reserve(ids->size());
   for (const nlohmann::json &id : *ids) {
     constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
@@ -59,7 +62,7 @@ absl::Status read(const json::Document &document, const nlohmann::json &id,
     reader.fail("id", json::describe(*given),
                 absl::StrCat("a string of at most ", kMostIdBytes,
                              " bytes or an integer"));
-  readIds(reader, out.ids);
+  readIds(reader, reader.optional("ids"), 1, out.ids);
   readOptional(reader, "prompt", [&](const auto &key) {
     reader.string(key, out.prompt);
     if (reader.ok() && out.prompt.empty())
@@ -82,9 +85,8 @@ absl::Status read(const json::Document &document, const nlohmann::json &id,
   readOptional(reader, "temperature", [&](const auto &key) {
     double value = 0;
     reader.number(key, value);
-    if (reader.ok() &&
-        !(value >= 0 && value <= std::numeric_limits<float>::max()))
-      reader.fail(key, absl::StrCat(value), "0 (greedy) or a positive number");
+    if (reader.ok() && !isTemperature(value))
+      reader.fail(key, absl::StrCat(value), kTemperatureExpected);
     out.temperature = float(value);
   });
   readOptional(reader, "seed",
@@ -98,6 +100,28 @@ absl::Status read(const json::Document &document, const nlohmann::json &id,
                                      : "both 'ids' and 'prompt'",
                      ", expected one of them"));
   return absl::OkStatus();
+}
+
+/// Keys that are not asked for may come with a later server.
+absl::Status readAnswer(const json::Document &document, bool streams,
+                        bool isText, WireAnswer &out) {
+  json::ObjectReader reader(document, "");
+  if (const nlohmann::json *id = reader.optional("id"))
+    reader.fail("id", json::describe(*id), "null, as in the request");
+  using Words = std::vector<std::pair<std::string_view, AnswerEvent>>;
+  Words words = {{"done", AnswerEvent::kDone}, {"error", AnswerEvent::kError}};
+  if (streams)
+    words.emplace_back("tokens", AnswerEvent::kTokens);
+  reader.choice("event", out.event, words);
+  if (out.event == AnswerEvent::kError) {
+    reader.string("code", out.code);
+    reader.string("message", out.message);
+  } else {
+    readIds(reader, reader.member("ids"), 0, out.ids);
+    if (isText)
+      reader.string("text", out.text);
+  }
+  return reader.ok() ? absl::OkStatus() : reader.finish();
 }
 
 std::string finished(const Json &line) {
@@ -129,6 +153,22 @@ ParsedLine parseLine(std::string_view line) {
   parsed.id = idOf(document->root);
   parsed.status = read(*document, parsed.id, parsed.request);
   return parsed;
+}
+
+absl::StatusOr<WireAnswer> parseAnswer(std::string_view line,
+                                       const std::string &socket, bool streams,
+                                       bool isText) {
+  absl::StatusOr<json::Document> document =
+      json::parse(line, socket, {.lines = false});
+  WireAnswer answer;
+  absl::Status status = document.ok()
+                            ? readAnswer(*document, streams, isText, answer)
+                            : document.status();
+  if (status.ok())
+    return answer;
+  return absl::InvalidArgumentError(absl::StrCat(
+      std::string(status.message()),
+      "; is it grokrun serve of this version that listens there?"));
 }
 
 std::string tokensLine(const nlohmann::json &id, std::span<const int32_t> ids,

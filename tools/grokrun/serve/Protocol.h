@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "runtime/service/Request.h"
 
@@ -34,6 +34,21 @@ struct ParsedLine {
   WireRequest request; // if Ok
 };
 ParsedLine parseLine(std::string_view line);
+
+enum class AnswerEvent { kTokens, kDone, kError };
+
+/// What a line of the server says about a request without an id.
+struct WireAnswer {
+  AnswerEvent event = AnswerEvent::kError;
+  std::vector<int32_t> ids;  // unless it is an error
+  std::string text;          // the same, of a request that is a text
+  std::string code, message; // of an error
+};
+/// InvalidArgument, with the place in the line at `socket`, if it is no answer
+/// to such a request.
+absl::StatusOr<WireAnswer> parseAnswer(std::string_view line,
+                                       const std::string &socket, bool streams,
+                                       bool isText);
 
 /// Every line below ends with a newline. Invalid UTF-8 comes out as U+FFFD.
 

@@ -200,7 +200,8 @@ absl::Status Server::takeIds(uint64_t number, Pending &pending,
   pending.wire.ids = *std::move(ids);
   if (!pending.wire.ignoreEos)
     pending.stopIds = model_.textStopIds;
-  pending.text.emplace(*model_.tokenizer, pending.wire.ids);
+  pending.text.emplace(*model_.tokenizer);
+  pending.prompt = pending.wire.ids;
   return start(number, pending);
 }
 
@@ -271,7 +272,11 @@ absl::Status Server::addText(Pending &pending, std::span<const int32_t> ids,
   if (!ids.empty() &&
       std::ranges::find(pending.stopIds, ids.back()) != pending.stopIds.end())
     ids = ids.first(ids.size() - 1);
-  absl::StatusOr<std::string> more = pending.text->add(ids, last);
+  // The answer's text goes on from the prompt's, which is not shown.
+  absl::StatusOr<std::string> more =
+      pending.text->add(std::exchange(pending.prompt, {}), false);
+  if (more.ok())
+    more = pending.text->add(ids, last);
   if (!more.ok())
     return more.status();
   text = *std::move(more);

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "runtime/service/Service.h"
-#include "tools/grokrun/serve/AnswerText.h"
+#include "tools/grokrun/AnswerText.h"
 #include "tools/grokrun/serve/Connection.h"
 #include "tools/grokrun/serve/Encoder.h"
 #include "tools/grokrun/serve/Outbox.h"
@@ -54,8 +54,9 @@ private:
     bool isEncoded = true; // false: the encoder has the text
     uint64_t number = 0;   // the service's
     std::vector<int32_t> stopIds;
-    std::optional<AnswerText> text; // of a prompt that was a text
-    std::string shown;              // of it so far
+    std::optional<grokrun::AnswerText> text; // of a prompt that was one
+    std::vector<int32_t> prompt; // that text's, until its ids went into `text`
+    std::string shown;           // of the answer so far
 
     std::optional<Clock::time_point> deadline() const {
       if (!wire.deadlineMs)
