@@ -24,9 +24,9 @@ void defer(int number) { deferred = number; }
 /// Whose default ends the process, but for those that cannot be caught or say
 /// that the program is broken.
 std::vector<int> endingSignals() {
-  std::vector<int> all = {SIGHUP,    SIGINT,  SIGQUIT,   SIGUSR1, SIGUSR2,
-                          SIGPIPE,   SIGALRM, SIGTERM,   SIGXCPU, SIGXFSZ,
-                          SIGVTALRM, SIGPROF, SIGSTKFLT, SIGPOLL, SIGPWR};
+  std::vector<int> all = {SIGHUP,  SIGINT,    SIGQUIT, SIGUSR1, SIGUSR2,
+                          SIGPIPE, SIGALRM,   SIGTERM, SIGXCPU, SIGVTALRM,
+                          SIGPROF, SIGSTKFLT, SIGPOLL, SIGPWR};
   for (int number = SIGRTMIN; number <= SIGRTMAX; ++number)
     all.push_back(number);
   return all;
