@@ -25,6 +25,9 @@ const char *kindName(mode_t mode) {
   return "a special file";
 }
 
+constexpr const char *kRaiseFileLimit =
+    "; raise the limit, ulimit -f, or choose another file system";
+
 /// What to do about an error, where its name does not say so.
 const char *remedyFor(int error) {
   switch (error) {
@@ -40,6 +43,8 @@ const char *remedyFor(int error) {
   case ENOSPC:
   case EDQUOT:
     return "; free some space or choose another place";
+  case EFBIG:
+    return kRaiseFileLimit;
   case EIO:
     return "; the disk may be failing, look at the system's log";
   case ESTALE:
@@ -258,10 +263,9 @@ absl::Status reserveSpace(int file, const std::string &path, uint64_t bytes) {
         absl::StrCat(path, ": needs ", bytes, " bytes, ", available,
                      " are available on the disk"));
   if (error == EFBIG)
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": needs ", bytes,
-                     " bytes, more than a file may have here; raise the limit, "
-                     "ulimit -f, or choose another file system"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        path, ": needs ", bytes, " bytes, more than a file may have here",
+        kRaiseFileLimit));
   return absl::OkStatus();
 }
 
