@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,23 @@ namespace {
 
 std::span<const uint8_t> asBytes(const std::string &text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
+}
+
+/// An error for what no rename can put a bundle in the place of.
+absl::Status checkReplaceable(const std::string &path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (name == "." || name == ".." || name.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": found a directory without its name, expected "
+                           "the name of a bundle; give it by its own, as "
+                           "OUT.grok"));
+  struct statx info;
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+      info.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": found a mount point, expected a bundle or "
+                           "nothing; choose a name inside of it"));
+  return absl::OkStatus();
 }
 
 /// Whether a bundle is at `path`; an error if something else is.
@@ -159,6 +177,8 @@ absl::Status writeBundle(const std::string &givenPath,
   std::string path = trimSlashes(givenPath);
   if (path.empty())
     return absl::InvalidArgumentError("found an empty bundle path");
+  if (absl::Status s = checkReplaceable(path); !s.ok())
+    return s;
   if (absl::Status s = checkContents(contents, weights); !s.ok())
     return s;
   absl::StatusOr<bool> exists = findBundle(path);

@@ -229,6 +229,12 @@ createTemporary(const std::string &path,
   absl::Status status = make(name);
   for (int n = 1; n != kMaxNames && absl::IsAlreadyExists(status); ++n)
     status = make(absl::StrCat(name, "-", n));
+  const std::string directory = parentOf(path);
+  if (absl::IsNotFound(status) && ::access(directory.c_str(), F_OK) != 0)
+    return absl::NotFoundError(
+        absl::StrCat(path, ": found no directory ", directory,
+                     " to write it in, expected one; create it or choose "
+                     "another place"));
   return status;
 }
 

@@ -27,6 +27,15 @@ int report(const std::string &message, int code) {
   return code;
 }
 
+/// The exit status of what was done, once what it printed is written.
+int finishOutput() {
+  std::cout.flush();
+  return std::cout ? 0
+                   : report("found standard output closed or full, expected to "
+                            "write to it",
+                            kUserError);
+}
+
 int report(const absl::Status &status) {
   bool ours = status.code() == absl::StatusCode::kInternal ||
               status.code() == absl::StatusCode::kUnknown;
@@ -104,7 +113,8 @@ int runTool(CLI::App &app, int argc, char **argv,
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &e) {
-    return app.exit(e);
+    app.exit(e); // prints
+    return finishOutput();
   } catch (const CLI::ParseError &e) {
     return reportMistake(app, e);
   }
@@ -116,17 +126,13 @@ int runTool(CLI::App &app, int argc, char **argv,
       if (!status.ok())
         return report(status);
     }
-  std::cout.flush();
-  return std::cout ? 0
-                   : report("found standard output closed or full, expected to "
-                            "write to it",
-                            kUserError);
+  return finishOutput();
 }
 
 /// What is printed already stays in its buffer: it is not whole.
 void exitWithoutMemory() {
   std::fprintf(stderr, "error: %s\n", kOutOfMemory);
-  removeTemporaries();
+  removeTemporaries(writePrintable);
   ::_exit(kUserError);
 }
 
