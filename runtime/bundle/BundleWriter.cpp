@@ -149,6 +149,8 @@ absl::Status fill(StagedBundle &staged, const BundleContents &contents,
         key.empty() ? nullptr : &staged.journal(), staged.packed(), hooks);
     if (!record.ok())
       return record.status();
+    if (absl::Status s = weights->checkUnchanged(); !s.ok())
+      return s;
     staged.addBlob(*std::move(record));
   }
   Manifest manifest = contents.manifest;
