@@ -120,14 +120,13 @@ absl::Status checkContents(const BundleContents &contents, bool hasWeights) {
 }
 
 /// Where the disk has no room, what others left on it is part of the reason.
-absl::Status withLeftovers(const absl::Status &status, const std::string &path,
-                           const std::string &staged) {
+absl::Status withLeftovers(const absl::Status &status,
+                           const std::string &path) {
   if (!absl::IsResourceExhausted(status))
     return status;
   std::string message(status.message());
   for (const std::string &left : findLeftovers(path))
-    if (left != staged)
-      absl::StrAppend(&message, "; ", leftoverMessage(left));
+    absl::StrAppend(&message, "; ", leftoverMessage(left));
   return absl::ResourceExhaustedError(message);
 }
 
@@ -194,15 +193,14 @@ absl::Status writeBundle(const std::string &givenPath,
     return key.status();
   StagedBundle staged(path);
   if (absl::Status s = staged.create(*key, contents.plan.blobBytes); !s.ok())
-    return withLeftovers(s, path, staged.path());
+    return withLeftovers(s, path);
   if (hooks.report)
     for (const std::string &left : findLeftovers(path))
-      if (left != staged.path())
-        hooks.report(true, leftoverMessage(left));
+      hooks.report(true, leftoverMessage(left));
   if (absl::Status s =
           fill(staged, contents, modelJson, plan, *key, weights, hooks);
       !s.ok())
-    return withLeftovers(s, path, staged.path());
+    return withLeftovers(s, path);
   return staged.commit(*exists);
 }
 

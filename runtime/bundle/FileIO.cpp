@@ -332,14 +332,27 @@ absl::Status StagedDirectory::create(const std::string &path) {
     TemporariesLock lock;
     if (::mkdir(staged.c_str(), 0777) != 0)
       return systemError(staged, "creating", errno);
+    // Before the lock is taken, another run may take it for a leftover.
+    if (lock_.take(staged) == DirectoryLock::Owner::kAnother) {
+      ::rmdir(staged.c_str());
+      return absl::AlreadyExistsError(staged);
+    }
     staged_.hold(staged, lock);
     return absl::OkStatus();
   });
 }
 
+void StagedDirectory::keepOnSignals(bool keep) {
+  std::string message = keep ? keptMessage(path()) : "";
+  TemporariesLock lock;
+  staged_.keep(std::move(message), lock);
+}
+
 absl::Status StagedDirectory::adopt(const std::string &path,
                                     const std::string &left) {
   target_ = path;
+  if (lock_.take(left) != DirectoryLock::Owner::kThis)
+    return absl::NotFoundError(left);
   return createTemporary(path, [&](const std::string &staged) {
     TemporariesLock lock;
     if (::renameat2(AT_FDCWD, left.c_str(), AT_FDCWD, staged.c_str(),
@@ -361,6 +374,8 @@ absl::Status StagedDirectory::commit(bool replace) {
 /// What goes away afterwards is the temporary then.
 absl::Status StagedDirectory::putIntoPlace(bool replace) {
   TemporariesLock lock;
+  if (replace) // so that no other run takes it for a leftover
+    replacedLock_.take(target_);
   if (replace && ::renameat2(AT_FDCWD, path().c_str(), AT_FDCWD,
                              target_.c_str(), RENAME_EXCHANGE) == 0)
     return absl::OkStatus();

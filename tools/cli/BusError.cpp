@@ -61,7 +61,7 @@ void explain(int, siginfo_t *info, void *) {
             "error at mapped memory); leave files alone while they are read, "
             "replace a bundle by renaming another one into its place\n")})
     cli::writePrintable(text);
-  removeTemporaries();
+  removeTemporaries(cli::writePrintable);
   ::_exit(1);
 }
 

@@ -6,13 +6,14 @@
 #include <sys/eventfd.h>
 
 #include "runtime/bundle/Temporaries.h"
+#include "tools/cli/Printable.h"
 
 namespace grok {
 namespace {
 
 /// Dies by the same signal, so that a shell sees what happened.
 void removeAndDie(int number) {
-  removeTemporaries();
+  removeTemporaries(cli::writePrintable);
   std::signal(number, SIG_DFL);
   std::raise(number); // comes when the handler returns
 }

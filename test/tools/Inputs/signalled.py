@@ -1,7 +1,7 @@
 """Sends a command a signal while it has a temporary.
 
 signalled.py SIGNAL OUTPUT [--from BUNDLE] [--holding FILE] COMMAND... The temporary is seen by polling, and the command
-stopped; one that was done by then is run again. With --from, OUTPUT is a copy of BUNDLE each time; with --holding, the
+stopped; one that was done by then, or whose journal had a note, is run again. With --from, OUTPUT is a copy of BUNDLE each time; with --holding, the
 temporary counts once it has FILE. Prints what the command died of and the names beside OUTPUT that begin with its.
 """
 import glob
@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+
+from journal import notes
 
 number, output, command = signal.Signals[sys.argv[1]], sys.argv[2], sys.argv[3:]
 original, held = None, ""
@@ -42,10 +44,13 @@ def caught():
             continue
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        if temporaries(process.pid):
+        early = notes(output, process.pid) == 0
+        if temporaries(process.pid) and early:
             return process
-        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGCONT if early else signal.SIGKILL)
         process.wait()
+        for path in glob.glob(f"{glob.escape(output)}.tmp-{process.pid}*"):
+            shutil.rmtree(path)
     return None
 
 
