@@ -17,8 +17,8 @@ DirectoryLock::~DirectoryLock() {
 }
 
 DirectoryLock::Owner DirectoryLock::take(const std::string &path) {
-  Descriptor opened(::open(path.c_str(),
-                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  Descriptor opened(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (opened.fd < 0)
     return errno == ENOENT ? Owner::kAnother : Owner::kUnknown;
   if (::flock(opened.fd, LOCK_EX | LOCK_NB) != 0)

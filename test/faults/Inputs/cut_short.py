@@ -1,7 +1,7 @@
 """Cuts a file off while a command reads it: FILE WHEN COMMAND...
 
 WHEN is `mapped`, when the command has the file in its memory, or `begun:OUTPUT` or `noted:OUTPUT`, when it packs a bundle, and
-its journal has no note yet or one. A command that was not caught then is run again.
+its journal has no note or one to the end. A command that was not caught then is run again.
 """
 import glob
 import os
@@ -19,12 +19,20 @@ file, command = sys.argv[1], sys.argv[3:]
 when, _, output = sys.argv[2].partition(":")
 
 
+def as_asked(pid):
+    return when == "mapped" or (notes(output, pid) > 0) == (when == "noted")
+
+
 def arrived(pid):
     if when == "mapped":
         with open(f"/proc/{pid}/maps") as maps:
             return os.path.realpath(file) in maps.read()
-    begun = glob.glob(f"{glob.escape(output)}.tmp-{pid}*/weights.blob")
-    return begun and (notes(output, pid) > 0) == (when == "noted")
+    return glob.glob(f"{glob.escape(output)}.tmp-{pid}*/weights.blob") and as_asked(pid)
+
+
+def clean():
+    for path in glob.glob(f"{glob.escape(output)}*") if output else []:
+        shutil.rmtree(path)
 
 
 def caught():
@@ -38,16 +46,22 @@ def caught():
         return process
     process.kill()
     process.communicate()
-    for path in glob.glob(f"{glob.escape(output)}*") if output else []:
-        shutil.rmtree(path)
+    clean()
     return None
 
 
+with open(file, "rb") as whole:
+    content = whole.read()
 for _ in range(20):
     if process := caught():
         os.truncate(file, 0)
         process.send_signal(signal.SIGCONT)
         _, errors = process.communicate(timeout=120)
+        if not as_asked(process.pid):  # a note came while it ended
+            clean()
+            with open(file, "wb") as again:
+                again.write(content)
+            continue
         print(errors.decode(errors="replace"), "status", process.returncode)
         break
 else:

@@ -15,7 +15,8 @@ file, output, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 
 
 def packing():
-    return glob.glob(f"{glob.escape(output)}.tmp-*/weights.blob")
+    """Whether the blob is begun and not done: then the journal is still there."""
+    return all(glob.glob(f"{glob.escape(output)}.tmp-*/{name}") for name in ("weights.blob", "packing"))
 
 
 def caught():
