@@ -52,9 +52,11 @@ absl::StatusOr<CompileRequest> recompile(const RetargetRequest &request,
 /// bundle checked those of all other files.
 absl::StatusOr<std::unique_ptr<TensorSource>>
 openBlob(std::shared_ptr<Bundle> bundle, const CompileHooks &hooks) {
+  // Before it is verified: whatever is written to it from then on is noticed.
+  std::unique_ptr<TensorSource> source = bundleSource(bundle);
   if (absl::Status status = bundle->verify(hooks.checked); !status.ok())
     return status;
-  return bundleSource(std::move(bundle));
+  return source;
 }
 
 absl::StatusOr<Ingredients> ingredientsOf(std::shared_ptr<Bundle> bundle,

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <sys/stat.h>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/Bundle.h"
 #include "runtime/bundle/FileIO.h"
+#include "runtime/bundle/FileState.h"
 #include "runtime/bundle/Fragment.h"
 #include "runtime/bundle/Half.h"
 #include "runtime/bundle/Manifest.h"
@@ -78,11 +80,18 @@ public:
           owners_[i].push_back({plan.matrices[i].slots[s].tileBegin, s});
       std::sort(owners_[i].begin(), owners_[i].end());
     }
+    struct stat info;
+    if (::stat(blobPath().c_str(), &info) == 0)
+      blobState_ = FileState(info);
   }
 
   std::string identity() const override {
     return absl::StrCat("blob ",
                         bundle_->manifest().files.at(kBlobFile).sha256);
+  }
+
+  absl::Status checkUnchanged() const override {
+    return blobState_.checkUnchanged(blobPath());
   }
 
   absl::Status readRow(const TensorId &id, uint32_t row,
@@ -130,6 +139,10 @@ public:
   }
 
 private:
+  std::string blobPath() const {
+    return absl::StrCat(bundle_->path(), "/", kBlobFile);
+  }
+
   absl::Status check(const TensorId &id, uint32_t row, size_t columns) {
     if (bundle_->blob().empty())
       return absl::FailedPreconditionError(absl::StrCat(
@@ -278,6 +291,7 @@ private:
   };
 
   std::shared_ptr<Bundle> bundle_;
+  FileState blobState_;
   std::vector<std::vector<Owner>> owners_; // per matrix, by tile
   std::vector<uint16_t> half_;
   std::vector<uint8_t> codes_;

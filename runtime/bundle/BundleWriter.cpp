@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,23 @@ namespace {
 
 std::span<const uint8_t> asBytes(const std::string &text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
+}
+
+/// An error for what no rename can put a bundle in the place of.
+absl::Status checkReplaceable(const std::string &path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (name == "." || name == ".." || name.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": found a directory without its name, expected "
+                           "the name of a bundle; give it by its own, as "
+                           "OUT.grok"));
+  struct statx info;
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+      info.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": found a mount point, expected a bundle or "
+                           "nothing; choose a name inside of it"));
+  return absl::OkStatus();
 }
 
 /// Whether a bundle is at `path`; an error if something else is.
@@ -102,14 +120,13 @@ absl::Status checkContents(const BundleContents &contents, bool hasWeights) {
 }
 
 /// Where the disk has no room, what others left on it is part of the reason.
-absl::Status withLeftovers(const absl::Status &status, const std::string &path,
-                           const std::string &staged) {
+absl::Status withLeftovers(const absl::Status &status,
+                           const std::string &path) {
   if (!absl::IsResourceExhausted(status))
     return status;
   std::string message(status.message());
   for (const std::string &left : findLeftovers(path))
-    if (left != staged)
-      absl::StrAppend(&message, "; ", leftoverMessage(left));
+    absl::StrAppend(&message, "; ", leftoverMessage(left));
   return absl::ResourceExhaustedError(message);
 }
 
@@ -131,6 +148,8 @@ absl::Status fill(StagedBundle &staged, const BundleContents &contents,
         key.empty() ? nullptr : &staged.journal(), staged.packed(), hooks);
     if (!record.ok())
       return record.status();
+    if (absl::Status s = weights->checkUnchanged(); !s.ok())
+      return s;
     staged.addBlob(*std::move(record));
   }
   Manifest manifest = contents.manifest;
@@ -159,6 +178,8 @@ absl::Status writeBundle(const std::string &givenPath,
   std::string path = trimSlashes(givenPath);
   if (path.empty())
     return absl::InvalidArgumentError("found an empty bundle path");
+  if (absl::Status s = checkReplaceable(path); !s.ok())
+    return s;
   if (absl::Status s = checkContents(contents, weights); !s.ok())
     return s;
   absl::StatusOr<bool> exists = findBundle(path);
@@ -172,15 +193,14 @@ absl::Status writeBundle(const std::string &givenPath,
     return key.status();
   StagedBundle staged(path);
   if (absl::Status s = staged.create(*key, contents.plan.blobBytes); !s.ok())
-    return withLeftovers(s, path, staged.path());
+    return withLeftovers(s, path);
   if (hooks.report)
     for (const std::string &left : findLeftovers(path))
-      if (left != staged.path())
-        hooks.report(true, leftoverMessage(left));
+      hooks.report(true, leftoverMessage(left));
   if (absl::Status s =
           fill(staged, contents, modelJson, plan, *key, weights, hooks);
       !s.ok())
-    return withLeftovers(s, path, staged.path());
+    return withLeftovers(s, path);
   return staged.commit(*exists);
 }
 

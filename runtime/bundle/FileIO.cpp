@@ -25,6 +25,9 @@ const char *kindName(mode_t mode) {
   return "a special file";
 }
 
+constexpr const char *kRaiseFileLimit =
+    "; raise the limit, ulimit -f, or choose another file system";
+
 /// What to do about an error, where its name does not say so.
 const char *remedyFor(int error) {
   switch (error) {
@@ -40,6 +43,8 @@ const char *remedyFor(int error) {
   case ENOSPC:
   case EDQUOT:
     return "; free some space or choose another place";
+  case EFBIG:
+    return kRaiseFileLimit;
   case EIO:
     return "; the disk may be failing, look at the system's log";
   case ESTALE:
@@ -224,6 +229,12 @@ createTemporary(const std::string &path,
   absl::Status status = make(name);
   for (int n = 1; n != kMaxNames && absl::IsAlreadyExists(status); ++n)
     status = make(absl::StrCat(name, "-", n));
+  const std::string directory = parentOf(path);
+  if (absl::IsNotFound(status) && ::access(directory.c_str(), F_OK) != 0)
+    return absl::NotFoundError(
+        absl::StrCat(path, ": found no directory ", directory,
+                     " to write it in, expected one; create it or choose "
+                     "another place"));
   return status;
 }
 
@@ -258,10 +269,9 @@ absl::Status reserveSpace(int file, const std::string &path, uint64_t bytes) {
         absl::StrCat(path, ": needs ", bytes, " bytes, ", available,
                      " are available on the disk", remedyFor(error)));
   if (error == EFBIG)
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": needs ", bytes,
-                     " bytes, more than a file may have here; raise the limit, "
-                     "ulimit -f, or choose another file system"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        path, ": needs ", bytes, " bytes, more than a file may have here",
+        kRaiseFileLimit));
   return absl::OkStatus();
 }
 
@@ -322,14 +332,27 @@ absl::Status StagedDirectory::create(const std::string &path) {
     TemporariesLock lock;
     if (::mkdir(staged.c_str(), 0777) != 0)
       return systemError(staged, "creating", errno);
+    // Before the lock is taken, another run may take it for a leftover.
+    if (lock_.take(staged) == DirectoryLock::Owner::kAnother) {
+      ::rmdir(staged.c_str());
+      return absl::AlreadyExistsError(staged);
+    }
     staged_.hold(staged, lock);
     return absl::OkStatus();
   });
 }
 
+void StagedDirectory::keepOnSignals(bool keep) {
+  std::string message = keep ? keptMessage(path()) : "";
+  TemporariesLock lock;
+  staged_.keep(std::move(message), lock);
+}
+
 absl::Status StagedDirectory::adopt(const std::string &path,
                                     const std::string &left) {
   target_ = path;
+  if (lock_.take(left) != DirectoryLock::Owner::kThis)
+    return absl::NotFoundError(left);
   return createTemporary(path, [&](const std::string &staged) {
     TemporariesLock lock;
     if (::renameat2(AT_FDCWD, left.c_str(), AT_FDCWD, staged.c_str(),
@@ -351,6 +374,8 @@ absl::Status StagedDirectory::commit(bool replace) {
 /// What goes away afterwards is the temporary then.
 absl::Status StagedDirectory::putIntoPlace(bool replace) {
   TemporariesLock lock;
+  if (replace) // so that no other run takes it for a leftover
+    replacedLock_.take(target_);
   if (replace && ::renameat2(AT_FDCWD, path().c_str(), AT_FDCWD,
                              target_.c_str(), RENAME_EXCHANGE) == 0)
     return absl::OkStatus();

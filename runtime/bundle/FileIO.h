@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/bundle/DirectoryLock.h"
 #include "runtime/bundle/Temporaries.h"
 
 namespace grok {
@@ -104,7 +105,8 @@ private:
   int file_ = -1;
 };
 
-/// A directory that is filled beside its place and then renamed: PATH.tmp-PID.
+/// A directory that is filled beside its place and then renamed: PATH.tmp-PID,
+/// locked until then.
 class StagedDirectory {
 public:
   StagedDirectory() = default;
@@ -115,6 +117,8 @@ public:
   /// another run was faster.
   absl::Status adopt(const std::string &path, const std::string &left);
   const std::string &path() const { return staged_.path(); }
+  /// Whether it stays where a signal ends the process, for a later run.
+  void keepOnSignals(bool keep);
   /// Puts the directory into its place; `replace`: one is there, which goes
   /// away afterwards.
   absl::Status commit(bool replace);
@@ -123,6 +127,7 @@ private:
   absl::Status putIntoPlace(bool replace);
   std::string target_;
   Temporary staged_;
+  DirectoryLock lock_, replacedLock_; // the second of what is replaced
 };
 
 } // namespace grok

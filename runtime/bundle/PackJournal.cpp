@@ -38,9 +38,10 @@ std::span<const uint8_t> bytesOf(std::string_view text) {
 
 } // namespace
 
-absl::Status PackJournal::create(const std::string &directory,
+absl::Status PackJournal::create(StagedDirectory &directory,
                                  const std::string &key) {
-  path_ = absl::StrCat(directory, "/", kFile);
+  directory_ = &directory;
+  path_ = absl::StrCat(directory.path(), "/", kFile);
   if (absl::Status status = file_.create(path_); !status.ok())
     return status;
   if (absl::Status status = file_.write(bytesOf(key + "\n")); !status.ok())
@@ -48,10 +49,12 @@ absl::Status PackJournal::create(const std::string &directory,
   return file_.sync();
 }
 
-absl::Status PackJournal::open(const std::string &directory) {
-  path_ = absl::StrCat(directory, "/", kFile);
+absl::Status PackJournal::open(StagedDirectory &directory) {
+  directory_ = &directory;
+  path_ = absl::StrCat(directory.path(), "/", kFile);
   if (absl::Status status = file_.open(path_); !status.ok())
     return status;
+  directory.keepOnSignals(true);
   return file_.write(bytesOf("-\n")); // ends a line that is not whole
 }
 
@@ -64,10 +67,14 @@ absl::Status PackJournal::note(const ChunkHashes &chunks) {
                           kNumberDigits, number, hash);
   if (absl::Status status = file_.write(bytesOf(line + "\n")); !status.ok())
     return status;
-  return file_.sync();
+  if (absl::Status status = file_.sync(); !status.ok())
+    return status;
+  directory_->keepOnSignals(true);
+  return absl::OkStatus();
 }
 
 absl::Status PackJournal::remove() {
+  directory_->keepOnSignals(false);
   if (absl::Status status = file_.close(); !status.ok())
     return status;
   if (::unlink(path_.c_str()) != 0)

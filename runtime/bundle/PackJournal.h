@@ -15,12 +15,13 @@ class PackJournal {
 public:
   static constexpr const char *kFile = "packing";
 
-  /// Begins one in a directory that is to be filled. `key` is of everything
+  /// Begins one in a directory that is to be filled, and kept on signals once
+  /// something is noted. `key` is of everything
   /// that the blob follows from. On the disk when it returns, so that whatever
   /// is put beside it is known by it.
-  absl::Status create(const std::string &directory, const std::string &key);
+  absl::Status create(StagedDirectory &directory, const std::string &key);
   /// Goes on with one that was found.
-  absl::Status open(const std::string &directory);
+  absl::Status open(StagedDirectory &directory);
   /// Chunks that are whole and on the disk.
   absl::Status note(const ChunkHashes &chunks);
   /// It is not part of the bundle.
@@ -32,6 +33,7 @@ public:
                                          const std::string &key);
 
 private:
+  StagedDirectory *directory_ = nullptr;
   std::string path_;
   FileWriter file_;
 };

@@ -115,11 +115,11 @@ absl::Status StagedBundle::prepare(const std::string &key) {
       return s;
   }
   if (!packed_.empty())
-    return journal_.open(path());
+    return journal_.open(directory_);
   if (hasJournal)
     if (absl::Status s = removeFile(PackJournal::kFile); !s.ok())
       return s;
-  return journal_.create(path(), key);
+  return journal_.create(directory_, key);
 }
 
 absl::Status StagedBundle::removeFile(const std::string &name) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <dirent.h>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/bundle/BundleCheck.h"
+#include "runtime/bundle/DirectoryLock.h"
 #include "runtime/bundle/FileIO.h"
 
 namespace grok {
@@ -47,24 +47,26 @@ void removeFilesIn(const char *path) {
   ::close(directory);
 }
 
-/// The process of a temporary's name after ".tmp-": PID or PID-N; 0: none.
-pid_t processOf(const std::string &text) {
+/// Whether a name ends as a temporary's, after ".tmp-": PID or PID-N.
+bool isTemporaryEnd(const std::string &text) {
   pid_t pid = 0;
   unsigned number = 0;
   const char *end = text.data() + text.size();
   auto [stop, error] = std::from_chars(text.data(), end, pid);
   if (error != std::errc() || pid <= 0)
-    return 0;
+    return false;
   if (stop == end)
-    return pid;
+    return true;
   if (*stop != '-')
-    return 0;
+    return false;
   auto [last, bad] = std::from_chars(stop + 1, end, number);
-  return bad == std::errc() && last == end ? pid : 0;
+  return bad == std::errc() && last == end;
 }
 
-bool isRunning(pid_t pid) {
-  return pid != ::getpid() && (::kill(pid, 0) == 0 || errno != ESRCH);
+/// For a shell, whatever is in the name.
+std::string removalOf(const std::string &path) {
+  return absl::StrCat("rm -r -- '", absl::StrReplaceAll(path, {{"'", "'\\''"}}),
+                      "'");
 }
 
 } // namespace
@@ -84,6 +86,10 @@ void Temporary::hold(std::string path, const TemporariesLock &lock) {
   next_ = std::exchange(first, this);
 }
 
+void Temporary::keep(std::string message, const TemporariesLock &) {
+  kept_ = std::move(message);
+}
+
 void Temporary::release(const TemporariesLock &) {
   for (Temporary **at = &first; *at; at = &(*at)->next_)
     if (*at == this) {
@@ -91,6 +97,7 @@ void Temporary::release(const TemporariesLock &) {
       break;
     }
   path_.clear();
+  kept_.clear();
 }
 
 void removeTemporary(const char *path) {
@@ -105,10 +112,13 @@ void removeTemporary(const char *path) {
   }
 }
 
-void removeTemporaries() {
+void removeTemporaries(void (*report)(std::string_view)) {
   takeLock();
   for (const Temporary *t = first; t; t = t->next_)
-    removeTemporary(t->path_.c_str());
+    if (t->kept_.empty())
+      removeTemporary(t->path_.c_str());
+    else
+      report(t->kept_);
 }
 
 std::vector<std::string> findLeftovers(const std::string &given) {
@@ -121,20 +131,26 @@ std::vector<std::string> findLeftovers(const std::string &given) {
   if (!names.ok())
     return left; // writing there will tell
   for (const std::string &name : *names) {
-    pid_t pid =
-        name.rfind(start, 0) == 0 ? processOf(name.substr(start.size())) : 0;
-    if (!pid || isRunning(pid))
-      continue;
-    left.push_back(directory + name);
+    DirectoryLock lock;
+    if (name.rfind(start, 0) == 0 &&
+        isTemporaryEnd(name.substr(start.size())) &&
+        lock.take(directory + name) == DirectoryLock::Owner::kThis)
+      left.push_back(directory + name);
   }
   return left;
 }
 
 std::string leftoverMessage(const std::string &left) {
-  return absl::StrCat(left, ": found what an interrupted run left, process ",
-                      processOf(left.substr(left.rfind(".tmp-") + 5)),
-                      " which runs no more here; remove it with rm -r '",
-                      absl::StrReplaceAll(left, {{"'", "'\\''"}}), "'");
+  return absl::StrCat(left,
+                      ": found what an interrupted run left; remove it with ",
+                      removalOf(left));
+}
+
+std::string keptMessage(const std::string &kept) {
+  return absl::StrCat("remark: ", kept,
+                      ": keeps what is packed; the same command goes on with "
+                      "it, ",
+                      removalOf(kept), " removes it\n");
 }
 
 } // namespace grok

@@ -39,6 +39,9 @@ public:
   /// Text that differs whenever a value may; empty: unknown. By it, packing
   /// goes on where an earlier run was killed.
   virtual std::string identity() const { return ""; }
+  /// An error if a file was written to since it was opened: what was read may
+  /// be neither what it was nor what it is.
+  virtual absl::Status checkUnchanged() const { return absl::OkStatus(); }
   /// Whether a row costs almost as much as the whole matrix, as where columns
   /// lie together: the packer then finishes one matrix before the next.
   virtual bool wantsWholeMatrices() const { return false; }

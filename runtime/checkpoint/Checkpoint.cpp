@@ -15,24 +15,31 @@
 namespace grok {
 namespace {
 
-std::string identityOf(const std::vector<MappedFile> &files) {
-  std::string text;
-  for (const MappedFile &file : files)
-    absl::StrAppend(&text, file.path(), "\n", file.identity(), "\n");
-  return text;
-}
-
 class CheckpointSource : public TensorSource {
 public:
   CheckpointSource(FileSet &&set, TensorMap &&tensors, const ModelConfig &model)
-      : identity_(identityOf(set.files)), reader_(std::move(set.files)),
-        tensors_(std::move(tensors)), model_(model) {
+      : reader_(std::move(set.files)), tensors_(std::move(tensors)),
+        model_(model) {
     for (const auto &[id, tensor] : tensors_)
       turned_ |= id.kind != TensorKind::kRouter && !tensor.strides.empty() &&
                  tensor.strides.back() != 1;
   }
 
-  std::string identity() const override { return identity_; }
+  /// The directory can be named in many ways, and its files say enough.
+  std::string identity() const override {
+    std::string text;
+    for (const MappedFile &file : reader_.files())
+      absl::StrAppend(&text, file.path().substr(file.path().rfind('/') + 1),
+                      "\n", file.state().text(), "\n");
+    return text;
+  }
+  absl::Status checkUnchanged() const override {
+    for (const MappedFile &file : reader_.files())
+      if (absl::Status status = file.state().checkUnchanged(file.path());
+          !status.ok())
+        return status;
+    return absl::OkStatus();
+  }
   bool wantsWholeMatrices() const override { return turned_; }
 
   void expect(const TensorId &id, uint32_t firstRow, uint32_t count) override {
@@ -121,7 +128,6 @@ private:
     return &it->second;
   }
 
-  std::string identity_;
   RowReader reader_;
   std::vector<float> wide_;
   bool turned_ = false; // some matrices lie column by column

@@ -41,27 +41,24 @@ absl::StatusOr<MappedFile> MappedFile::open(const std::string &path) {
         absl::StrCat(path, ": found a ",
                      S_ISDIR(info.st_mode) ? "directory" : "special file",
                      ", expected a regular file"));
-  std::string identity =
-      absl::StrCat(info.st_dev, " ", info.st_ino, " ", info.st_size, " ",
-                   info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
+  const FileState state(info);
   if (info.st_size == 0) // mmap refuses empty ranges
-    return MappedFile(path, std::move(identity), {});
+    return MappedFile(path, state, {});
   void *start =
       mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (start == MAP_FAILED)
     return systemError(path, "map into memory");
   return MappedFile(
-      path, std::move(identity),
-      {static_cast<const uint8_t *>(start), size_t(info.st_size)});
+      path, state, {static_cast<const uint8_t *>(start), size_t(info.st_size)});
 }
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
-    : path_(std::move(other.path_)), identity_(std::move(other.identity_)),
+    : path_(std::move(other.path_)), state_(other.state_),
       bytes_(std::exchange(other.bytes_, {})) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(path_, other.path_);
-  std::swap(identity_, other.identity_);
+  std::swap(state_, other.state_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }

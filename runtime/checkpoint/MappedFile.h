@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/bundle/FileState.h"
 
 namespace grok {
 
@@ -21,8 +22,8 @@ public:
 
   const std::string &path() const { return path_; }
   std::span<const uint8_t> bytes() const { return bytes_; }
-  /// Text that differs once the file was written again or replaced.
-  const std::string &identity() const { return identity_; }
+  /// As it was when it was opened.
+  const FileState &state() const { return state_; }
 
   /// Has the system begin to read bytes from the disk, just these.
   void readAhead(uint64_t offset, uint64_t bytes) const;
@@ -31,11 +32,12 @@ public:
   void evict() const;
 
 private:
-  MappedFile(std::string path, std::string identity,
+  MappedFile(std::string path, const FileState &state,
              std::span<const uint8_t> bytes)
-      : path_(std::move(path)), identity_(std::move(identity)), bytes_(bytes) {}
+      : path_(std::move(path)), state_(state), bytes_(bytes) {}
 
-  std::string path_, identity_;
+  std::string path_;
+  FileState state_;
   std::span<const uint8_t> bytes_;
 };
 

@@ -46,6 +46,7 @@ public:
                                                   RowScales &scales);
   /// Has the system begin to read rows from the disk, where they lie together.
   void expect(const StoredTensor &tensor, uint64_t row, uint64_t count) const;
+  const std::vector<MappedFile> &files() const { return files_; }
   /// Of the file that a tensor begins in.
   const std::string &path(const StoredTensor &tensor) const {
     return files_[tensor.parts[0].file].path();

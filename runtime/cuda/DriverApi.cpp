@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "absl/strings/str_format.h"
+#include "runtime/bundle/SharedLibrary.h"
 
 namespace grok::cuda {
 namespace {
@@ -42,14 +43,14 @@ const char *driverName() {
 } // namespace
 
 absl::StatusOr<DriverApi> DriverApi::open(const char *name) {
-  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
+  absl::StatusOr<void *> library = openLibrary(name);
+  if (!library.ok())
     return absl::UnavailableError(absl::StrFormat(
         "no CUDA driver: %s; install the driver of the GPU, or run on the CPU",
-        dlerror()));
+        library.status().message()));
   DriverApi api;
-  if (absl::Status status = start(api, library, name); !status.ok()) {
-    dlclose(library);
+  if (absl::Status status = start(api, *library, name); !status.ok()) {
+    dlclose(*library);
     return status;
   }
   return api;

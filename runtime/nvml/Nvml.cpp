@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/bundle/SharedLibrary.h"
 
 #define RETURN_IF_ERROR(expression)                                            \
   if (absl::Status status_ = (expression); !status_.ok())                      \
@@ -45,10 +46,12 @@ std::vector<std::string> slowdownNames(uint64_t slowdowns) {
 }
 
 absl::Status Gpu::load(const char *name) {
-  library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library_)
-    return absl::UnavailableError(absl::StrFormat(
-        "no NVML: %s; it comes with the GPU's driver", dlerror()));
+  absl::StatusOr<void *> library = openLibrary(name);
+  if (!library.ok())
+    return absl::UnavailableError(
+        absl::StrCat("no NVML: ", library.status().message(),
+                     "; it comes with the GPU's driver"));
+  library_ = *library;
   auto resolve = [&](auto &member, const char *symbol) {
     member = reinterpret_cast<std::decay_t<decltype(member)>>(
         dlsym(library_, symbol));

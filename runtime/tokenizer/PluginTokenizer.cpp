@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/bundle/SharedLibrary.h"
 
 namespace grok {
 namespace {
@@ -35,9 +36,10 @@ absl::StatusOr<void *> openPlugin() {
   for (const std::string &path : candidates) {
     if (access(path.c_str(), F_OK) != 0)
       continue;
-    if (void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+    absl::StatusOr<void *> library = openLibrary(path);
+    if (library.ok())
       return library;
-    reasons.emplace_back(dlerror());
+    reasons.emplace_back(library.status().message());
   }
   if (reasons.empty())
     reasons.push_back(

@@ -16,15 +16,16 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
 
-constexpr const char *kCalls[] = {"open",  "read",   "write",     "mmap",
-                                  "fsync", "mkdir",  "fallocate", "rename",
-                                  "close", "malloc", "thread"};
+constexpr const char *kCalls[] = {"open",  "read",  "write",     "mmap",
+                                  "fsync", "mkdir", "fallocate", "rename",
+                                  "close", "flock", "malloc",    "thread"};
 enum Call {
   kOpen,
   kRead,
@@ -35,6 +36,7 @@ enum Call {
   kFallocate,
   kRename,
   kClose,
+  kFlock,
   kMalloc,
   kThread,
   kNumCalls
@@ -144,6 +146,11 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file,
 int fsync(int file) {
   NEXT(fsync);
   return fails(kFsync) ? -1 : real(file);
+}
+
+int flock(int file, int operation) {
+  NEXT(flock);
+  return fails(kFlock) ? -1 : real(file, operation);
 }
 
 int fdatasync(int file) {

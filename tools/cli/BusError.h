@@ -3,8 +3,8 @@
 
 namespace grok {
 
-/// A bus error ends the process with status 1, a message that says what
-/// happened and what to do, and without its temporaries.
+/// A bus error ends the process with status 1, a message that names the
+/// file, says what happened and what to do, and without its temporaries.
 void explainBusErrors();
 
 } // namespace grok

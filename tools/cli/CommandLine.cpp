@@ -23,6 +23,15 @@ int report(const std::string &message, int code) {
   return code;
 }
 
+/// The exit status of what was done, once what it printed is written.
+int finishOutput() {
+  std::cout.flush();
+  return std::cout ? 0
+                   : report("found standard output closed or full, expected to "
+                            "write to it",
+                            kUserError);
+}
+
 int report(const absl::Status &status) {
   bool ours = status.code() == absl::StatusCode::kInternal ||
               status.code() == absl::StatusCode::kUnknown;
@@ -89,7 +98,8 @@ int runTool(CLI::App &app, int argc, char **argv,
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &e) {
-    return app.exit(e);
+    app.exit(e); // prints
+    return finishOutput();
   } catch (const CLI::ParseError &e) {
     return reportMistake(app, e);
   }
@@ -101,11 +111,7 @@ int runTool(CLI::App &app, int argc, char **argv,
       if (!status.ok())
         return report(status);
     }
-  std::cout.flush();
-  return std::cout ? 0
-                   : report("found standard output closed or full, expected to "
-                            "write to it",
-                            kUserError);
+  return finishOutput();
 }
 
 int reportException(const std::exception &e) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/bundle/Temporaries.h"
+#include "tools/cli/Printable.h"
 
 namespace grok::cli {
 namespace {
@@ -27,7 +28,7 @@ namespace {
 /// What is printed already stays in its buffer: it is not whole.
 void exitWithoutMemory() {
   std::fprintf(stderr, "error: %s\n", kOutOfMemory);
-  removeTemporaries();
+  removeTemporaries(writePrintable);
   ::_exit(EXIT_FAILURE);
 }
 

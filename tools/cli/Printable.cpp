@@ -1,6 +1,6 @@
 #include "tools/cli/Printable.h"
 
-#include "absl/strings/str_format.h"
+#include <unistd.h>
 
 namespace grok::cli {
 namespace {
@@ -16,28 +16,46 @@ size_t controlBytes(std::string_view text) {
              : 0;
 }
 
-std::string escapeControls(std::string_view text, bool keepLines) {
-  std::string out;
+/// Calls `put` with pieces of the text, those of control characters replaced.
+/// Takes no memory.
+template <typename Put>
+void escapeControls(std::string_view text, bool keepLines, const Put &put) {
+  constexpr char kDigits[] = "0123456789abcdef";
   while (!text.empty()) {
     const size_t control =
         keepLines && text.front() == '\n' ? 0 : controlBytes(text);
-    for (unsigned char c : text.substr(0, control))
-      absl::StrAppendFormat(&out, "\\x%02x", c);
-    if (control == 0)
-      out += text.front();
-    text.remove_prefix(control ? control : 1);
+    for (unsigned char c : text.substr(0, control)) {
+      const char escaped[] = {'\\', 'x', kDigits[c >> 4], kDigits[c & 15]};
+      put(std::string_view(escaped, sizeof(escaped)));
+    }
+    const size_t plain = control == 0;
+    put(text.substr(0, plain));
+    text.remove_prefix(control + plain);
   }
+}
+
+std::string escaped(std::string_view text, bool keepLines) {
+  std::string out;
+  escapeControls(text, keepLines,
+                 [&](std::string_view piece) { out += piece; });
   return out;
 }
 
 } // namespace
 
 std::string printable(std::string_view text) {
-  return escapeControls(text, /*keepLines=*/true);
+  return escaped(text, /*keepLines=*/true);
+}
+
+void writePrintable(std::string_view text) {
+  escapeControls(text, /*keepLines=*/true, [](std::string_view piece) {
+    [[maybe_unused]] ssize_t written =
+        ::write(STDERR_FILENO, piece.data(), piece.size());
+  });
 }
 
 std::string printableLine(std::string_view text) {
-  return escapeControls(text, /*keepLines=*/false);
+  return escaped(text, /*keepLines=*/false);
 }
 
 } // namespace grok::cli

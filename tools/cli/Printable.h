@@ -10,6 +10,9 @@ namespace grok::cli {
 /// Of control characters only line ends stay; others become "\x1b".
 std::string printable(std::string_view text);
 
+/// Writes such text to standard error, as a handler of signals may.
+void writePrintable(std::string_view text);
+
 /// No control character stays: what is one line, or a part of one, stays that.
 std::string printableLine(std::string_view text);
 

@@ -6,13 +6,14 @@
 #include <sys/eventfd.h>
 
 #include "runtime/bundle/Temporaries.h"
+#include "tools/cli/Printable.h"
 
 namespace grok {
 namespace {
 
 /// Dies by the same signal, so that a shell sees what happened.
 void removeAndDie(int number) {
-  removeTemporaries();
+  removeTemporaries(cli::writePrintable);
   std::signal(number, SIG_DFL);
   std::raise(number); // comes when the handler returns
 }
@@ -24,9 +25,9 @@ void defer(int number) { deferred = number; }
 /// Whose default ends the process, but for those that cannot be caught or say
 /// that the program is broken.
 std::vector<int> endingSignals() {
-  std::vector<int> all = {SIGHUP,    SIGINT,  SIGQUIT,   SIGUSR1, SIGUSR2,
-                          SIGPIPE,   SIGALRM, SIGTERM,   SIGXCPU, SIGXFSZ,
-                          SIGVTALRM, SIGPROF, SIGSTKFLT, SIGPOLL, SIGPWR};
+  std::vector<int> all = {SIGHUP,  SIGINT,    SIGQUIT, SIGUSR1, SIGUSR2,
+                          SIGPIPE, SIGALRM,   SIGTERM, SIGXCPU, SIGVTALRM,
+                          SIGPROF, SIGSTKFLT, SIGPOLL, SIGPWR};
   for (int number = SIGRTMIN; number <= SIGRTMAX; ++number)
     all.push_back(number);
   return all;

@@ -9,7 +9,8 @@ namespace grok {
 
 /// From now on every signal whose default ends the process, and that is no sign
 /// of a broken program (SIGSEGV, SIGABRT and the like), removes its temporaries
-/// first. Those that are ignored or that somebody else handles stay so.
+/// first, or says which are kept. Those that are ignored or that somebody else
+/// handles stay so.
 void removeTemporariesOnSignals();
 
 /// While one lives, these signals only ask for an end: whoever holds what must

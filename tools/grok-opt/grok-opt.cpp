@@ -20,9 +20,8 @@
 #include "ir/Plan/PlanDialect.h"
 #include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/OutputFile.h"
-#include "tools/cli/BusError.h"
 #include "tools/cli/Memory.h"
-#include "tools/cli/Signals.h"
+#include "tools/cli/Process.h"
 #include "tools/grok-opt/TextLimits.h"
 
 /// In the order in which the compiler runs them.
@@ -138,8 +137,7 @@ static int process(const std::string &input, const std::string &output,
 }
 
 int main(int argc, char **argv) {
-  grok::removeTemporariesOnSignals();
-  grok::explainBusErrors();
+  grok::prepareProcess();
   explainFatalErrors();
   hideCodeGeneratorOptions();
   mlir::DialectRegistry registry;

@@ -4,10 +4,9 @@
 #include <memory>
 
 #include "compiler/Pipeline/Memory.h"
-#include "tools/cli/BusError.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Memory.h"
-#include "tools/cli/Signals.h"
+#include "tools/cli/Process.h"
 #include "tools/grokc/Commands.h"
 
 namespace {
@@ -31,8 +30,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
-  grok::removeTemporariesOnSignals();
-  grok::explainBusErrors();
+  grok::prepareProcess();
   grok::cli::explainTermination();
   grok::endWithoutMemory(grok::cli::exitWithoutMemory);
   try {

@@ -3,10 +3,9 @@
 #include <exception>
 #include <memory>
 
-#include "tools/cli/BusError.h"
 #include "tools/cli/CommandLine.h"
 #include "tools/cli/Memory.h"
-#include "tools/cli/Signals.h"
+#include "tools/cli/Process.h"
 #include "tools/grokrun/Commands.h"
 
 namespace {
@@ -36,8 +35,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
-  grok::removeTemporariesOnSignals();
-  grok::explainBusErrors();
+  grok::prepareProcess();
   grok::cli::explainTermination();
   try {
     return run(argc, argv);

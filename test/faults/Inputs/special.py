@@ -116,6 +116,10 @@ for file in sorted(bundle.iterdir()):
     check(f"bundle {file.name}", file, grokrun, "verify", bundle)
     check(f"inspect {file.name}", file, grokc, "inspect", bundle)
 
+check("GROK_CUDA_DRIVER", x, "env", f"GROK_CUDA_DRIVER={x}", grokrun, "probe")
+check("GROK_TOKENIZER_PLUGIN", x, "env", f"GROK_TOKENIZER_PLUGIN={x}", grokrun, "generate", bundle, "--device", "cpu",
+      "--prompt", "a")
+
 hash_model = pathlib.Path(__file__).parent / "../../passes/Inputs/hash.mlir"
 check("grok-opt", x, grok_opt, x)
 check("grok-opt target", x, grok_opt, hash_model, f"--grok-form-phases=target={x}")

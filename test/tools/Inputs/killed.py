@@ -1,4 +1,7 @@
-"""Kills a command once its journal vouches for some of the blob: killed.py OUTPUT COMMAND..."""
+"""Ends a command by a signal once its journal vouches for some of the blob: killed.py [--signal NAME] OUTPUT COMMAND...
+
+The signal is SIGKILL unless another is named. Prints what the command said then, and what is there.
+"""
 import glob
 import os
 import shutil
@@ -7,31 +10,36 @@ import subprocess
 import sys
 import time
 
+from journal import notes
+
 NOTES = 2
-output, command = sys.argv[1], sys.argv[2:]
+number, arguments = signal.SIGKILL, sys.argv[1:]
+if arguments[0] == "--signal":
+    number, arguments = signal.Signals[arguments[1]], arguments[2:]
+output, command = arguments[0], arguments[1:]
 
 
-def notes(pid):
-    for path in glob.glob(f"{glob.escape(output)}.tmp-{pid}*/packing"):
-        try:
-            with open(path, "rb") as file:
-                return file.read().count(b"\n") - 1  # the first line is the key
-        except OSError:
-            pass  # it is done
-    return 0
+def unignore():
+    """What a shell starts in the background ignores SIGINT, and the tools leave that so."""
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def main():
     for _ in range(20):
         shutil.rmtree(output, ignore_errors=True)
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        while process.poll() is None and notes(process.pid) < NOTES:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=unignore)
+        while process.poll() is None and notes(output, process.pid) < NOTES:
             time.sleep(0.0005)
-        process.send_signal(signal.SIGKILL)
-        if process.wait() == -signal.SIGKILL and not os.path.exists(output):
-            return print("there:", *sorted(glob.glob(glob.escape(output) + "*")))
-        for left in glob.glob(glob.escape(output) + ".tmp-*"):
-            shutil.rmtree(left)
+        process.send_signal(number)
+        errors = process.communicate()[1]
+        left = sorted(glob.glob(glob.escape(output) + "*"))
+        if process.returncode == -number and left and not os.path.exists(output):
+            print(errors, end="")
+            return print("there:", *left)
+        for path in left:
+            if path != output:
+                shutil.rmtree(path)
     sys.exit("never killed in time")
 
 

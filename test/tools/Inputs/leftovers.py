@@ -2,6 +2,7 @@
 
 leftovers.py LEFT OUTPUT REFERENCE COMMAND... Prints "STATE: what the command said; which leftovers are there still".
 """
+import fcntl
 import os
 import re
 import shutil
@@ -80,7 +81,7 @@ def run(state, places):
         if one.read() != other.read():
             sys.exit(f"{state}: another bundle than {reference}")
     said = ["going on"] if "going on at" in errors else ["anew"]
-    said += re.findall(r"warning: .*: (found [^,]*)", errors)
+    said += re.findall(r"warning: .*: (found [^,;]*)", errors)
     there = [place for place in places if os.path.exists(place)]
     print(f"{state}: {', '.join(said)}; {len(there)} of {len(places)} there")
     for place in there:
@@ -89,4 +90,8 @@ def run(state, places):
 
 for state, changes in STATES.items():
     run(state, [put(GONE + i, change) for i, change in enumerate(changes)])
-run("of a running process", [put(os.getpid(), without_notes)])
+run("of a number in use", [put(os.getpid(), without_notes)])
+place = put(GONE, lambda place: None)
+lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+fcntl.flock(lock, fcntl.LOCK_EX)
+run("of a running process", [place])

@@ -19,5 +19,5 @@ if what == "modes":
 else:
     limit = int(what.removeprefix("bytes="))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
 os.execv(command[0], command)

@@ -1,8 +1,8 @@
 """Sends a command a signal while it has a temporary.
 
 signalled.py SIGNAL OUTPUT [--from BUNDLE] [--holding FILE] COMMAND... The temporary is seen by polling, and the command
-stopped; one that was done by then is run again. With --from, OUTPUT is a copy of BUNDLE each time; with --holding, the
-temporary counts once it has FILE. Prints what the command died of and the names beside OUTPUT that begin with its.
+stopped; one that was done by then, or whose journal has a note, is run again. With --from, OUTPUT is a copy of BUNDLE each
+time; with --holding, the temporary counts once it has FILE. Prints what the command died of and the names beside OUTPUT that begin with its.
 """
 import glob
 import os
@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+
+from journal import notes
 
 number, output, command = signal.Signals[sys.argv[1]], sys.argv[2], sys.argv[3:]
 original, held = None, ""
@@ -54,10 +56,13 @@ for _ in range(20):
         process.send_signal(number)
         process.send_signal(signal.SIGCONT)
         code = process.wait()
-        if code == -number:
+        if notes(output, process.pid):
+            for path in glob.glob(f"{glob.escape(output)}.tmp-{process.pid}*"):
+                shutil.rmtree(path)
+        elif code == -number:
             print("died of", number.name)
             break
-        if code != 0:
+        elif code != 0:
             sys.exit(f"exit status {code}, expected the signal")
 else:
     sys.exit("never seen with a temporary")

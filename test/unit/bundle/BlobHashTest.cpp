@@ -59,10 +59,12 @@ TEST(BlobHash, AShorterFileIsAnError) {
 
 TEST(PackJournal, KeepsChunks) {
   test::TempDirectory dir;
-  std::string place = dir / ".", a(64, 'a'), b(64, 'b'), c(64, 'c');
+  StagedDirectory staged;
+  ASSERT_TRUE(staged.create(dir / "m").ok());
+  std::string place = staged.path(), a(64, 'a'), b(64, 'b'), c(64, 'c');
   {
     PackJournal journal;
-    ASSERT_TRUE(journal.create(place, "key").ok());
+    ASSERT_TRUE(journal.create(staged, "key").ok());
     EXPECT_EQ(PackJournal::read(place, "key"), ChunkHashes());
     ASSERT_TRUE(journal.note({{0, a}, {7, b}}).ok());
     ASSERT_TRUE(journal.note({}).ok());
@@ -72,17 +74,19 @@ TEST(PackJournal, KeepsChunks) {
   EXPECT_EQ(PackJournal::read(place, "other"), std::nullopt);
   // Of a chunk that was packed again the later hash counts.
   PackJournal again;
-  ASSERT_TRUE(again.open(place).ok());
+  ASSERT_TRUE(again.open(staged).ok());
   ASSERT_TRUE(again.note({{7, c}}).ok());
   EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}, {7, c}}));
 }
 
 TEST(PackJournal, ALineThatAKillCutOffCountsForNothing) {
   test::TempDirectory dir;
-  std::string place = dir / ".", a(64, 'a'), b(64, 'b'), c(64, 'c');
+  StagedDirectory staged;
+  ASSERT_TRUE(staged.create(dir / "m").ok());
+  std::string place = staged.path(), a(64, 'a'), b(64, 'b'), c(64, 'c');
   {
     PackJournal journal;
-    ASSERT_TRUE(journal.create(place, "key").ok());
+    ASSERT_TRUE(journal.create(staged, "key").ok());
     ASSERT_TRUE(journal.note({{0, a}}).ok());
   }
   // Cut in a number, in a hash, and where it looks whole.
@@ -93,11 +97,11 @@ TEST(PackJournal, ALineThatAKillCutOffCountsForNothing) {
     test::writeText(file, test::readText(file) + text);
     EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}}));
     PackJournal again;
-    ASSERT_TRUE(again.open(place).ok());
+    ASSERT_TRUE(again.open(staged).ok());
     EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}}));
   }
   PackJournal again;
-  ASSERT_TRUE(again.open(place).ok());
+  ASSERT_TRUE(again.open(staged).ok());
   ASSERT_TRUE(again.note({{9, c}}).ok());
   EXPECT_EQ(PackJournal::read(place, "key"), (ChunkHashes{{0, a}, {9, c}}));
 }

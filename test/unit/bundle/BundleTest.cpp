@@ -443,7 +443,7 @@ TEST_F(BundleTest, RefusesInconsistentContents) {
 TEST_F(BundleTest, MissingParentIsAnError) {
   path = dir / "no/such/m.grok";
   BundleContents c = contentsOf(model, makePlan(model), {Kind::kNone, 0});
-  EXPECT_NE(writeBundle(path, c, nullptr).message().find("creating"),
+  EXPECT_NE(writeBundle(path, c, nullptr).message().find("found no directory"),
             absl::string_view::npos);
 }
 

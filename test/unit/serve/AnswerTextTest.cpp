@@ -39,8 +39,8 @@ public:
 };
 
 TEST(AnswerText, AnyPiecesAreTheTextOfTheWhole) {
-  static const std::string kTexts[] = {"a", "\xc3\xa9", "\xf0\x9f\x91\x8d",
-                                       "\xe6\x97", "\xff", "\x80"};
+  static const std::string kTexts[] = {
+      "a", "\xc3\xa9", "\xf0\x9f\x91\x8d", "\xe6\x97", "\xff", "\x80"};
   std::mt19937 random(1);
   const Bytes tokenizer;
   for (int i = 0; i < 1000; ++i) {

@@ -1,0 +1,10 @@
+// What each tool does before anything else.
+#pragma once
+
+namespace grok {
+
+/// Makes the standard descriptors valid, a file that is too large an error, and
+/// an end by a signal one without temporaries.
+void prepareProcess();
+
+} // namespace grok
