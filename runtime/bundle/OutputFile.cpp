@@ -125,7 +125,20 @@ absl::Status isOfInput(const std::string &output, const std::string &input) {
                    ", expected an output apart from it; choose another name"));
 }
 
+/// A path by which an output that is there later can be known before.
+fs::path canonicalPlace(const std::string &path) {
+  std::error_code error;
+  return fs::weakly_canonical(directoryOf(path), error) /
+         fs::path(path).filename();
+}
+
 } // namespace
+
+bool isOneOutput(const std::string &a, const std::string &b) {
+  absl::StatusOr<Place> first = findPlace(a), second = findPlace(b);
+  return first.ok() && second.ok() &&
+         canonicalPlace(first->path) == canonicalPlace(second->path);
+}
 
 std::vector<std::string> enclosingDirectories(const std::string &file) {
   std::vector<std::string> found;

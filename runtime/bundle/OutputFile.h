@@ -52,6 +52,11 @@ absl::Status checkApart(const std::string &output,
 absl::Status checkBundleApart(const std::string &output,
                               std::initializer_list<std::string> inputs);
 
+/// Whether two outputs are one file, so that the second would take the place of
+/// the first: their directory is the same, links followed, and so is the name
+/// there.
+bool isOneOutput(const std::string &a, const std::string &b);
+
 /// The directories that a file, or a new one of that name, is below, from its
 /// own up to the root, links followed; none if its own is not there.
 std::vector<std::string> enclosingDirectories(const std::string &file);
