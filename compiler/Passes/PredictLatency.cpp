@@ -128,6 +128,7 @@ Cases PredictLatency::request(LatencyModel &model, StepRouting &routing,
     auto [fewest, most] = routing.boundsOfPrompts(batch, prompt);
     sum.best = {model.prompts(batch, prompt, fewest, 0), fewest};
     sum.worst = {model.prompts(batch, prompt, most, 1), most};
+    sum.exhaustive = routing.boundsOfPromptsAreReached(prompt);
     sum.expected.experts = routing.expectedOfPrompts(batch, prompt);
     sum.expected.terms =
         model.prompts(batch, prompt, sum.expected.experts, 0.5);

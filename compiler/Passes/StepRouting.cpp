@@ -181,6 +181,15 @@ std::pair<uint32_t, uint32_t> StepRouting::boundsOfPrompts(uint32_t batch,
                          batch * prompt);
 }
 
+bool StepRouting::boundsOfPromptsAreReached(uint32_t prompt) {
+  if (!reach) // a hash without it has too many positions to tell
+    return device.find<ShapeOp>().getRouter() != RouterKind::Hash;
+  ArrayRef<int32_t> reached = device.find<ExpertsOp>().getReached();
+  return llvm::all_of(llvm::seq(prompt), [&](uint32_t position) {
+    return llvm::equal(reach->at(position).experts, reached);
+  });
+}
+
 double StepRouting::expectedOfPrompts(uint32_t batch, uint32_t prompt) {
   auto shape = device.find<ShapeOp>();
   std::map<uint32_t, double> missed; // the probability that no token uses it

@@ -41,6 +41,9 @@ public:
   /// least and at most.
   std::pair<uint32_t, uint32_t> boundsOfPrompts(uint32_t batch,
                                                 uint32_t prompt);
+  /// Whether some prompts come to these bounds, as they do where every position
+  /// reaches what any position of the sequence reaches.
+  bool boundsOfPromptsAreReached(uint32_t prompt);
   /// Their mean number, of such ids.
   double expectedOfPrompts(uint32_t batch, uint32_t prompt);
 

@@ -5,6 +5,7 @@
 #include "compiler/Pipeline/Build.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/OutputFile.h"
 
 namespace grok {
 namespace {
@@ -18,7 +19,7 @@ absl::Status checkRequest(const RetargetRequest &request) {
     return absl::InvalidArgumentError(absl::StrCat(
         request.output,
         ": found the input bundle, expected another place; it stays as it is"));
-  return absl::OkStatus();
+  return checkBundleApart(request.output, {request.input});
 }
 
 absl::StatusOr<Target> chooseTarget(const RetargetRequest &request,

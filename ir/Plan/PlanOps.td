@@ -298,9 +298,9 @@ def PredictionOp : Plan_Part<"prediction"> {
     `context` prompt positions and generates `generated` more, at the target's clock. Best and worst are over every routing
     outcome, the expected case is the mean over rows of random ids. `experts` is the number of distinct experts that the
     rows of a step have chosen. The terms that add up to each time are kept by name, so that a measurement can be held
-    against them; docs/dialects/rationale-plan.md has the formulas. The unit attribute `exhaustive` says that every set of
-    experts was looked at for best and worst; else there are too many of them, and best and worst are bounds that none
-    passes.
+    against them; docs/dialects/rationale-plan.md has the formulas. The unit attribute `exhaustive` says that best and
+    worst are those of some routing outcome; else there are too many sets of experts to look at each, or a prompt's
+    positions reach different experts, and best and worst are bounds that none passes.
 
     ```mlir
     plan.prediction step batch 8 context 512 generated 0 best 3.1e+01 experts 1 {head_us = 4.0, ...}

@@ -9,6 +9,7 @@
 #include "runtime/bundle/BundleCheck.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/OutputFile.h"
 #include "runtime/bundle/PlanCheck.h"
 #include "runtime/bundle/Sha256.h"
 #include "runtime/bundle/StagedBundle.h"
@@ -74,6 +75,17 @@ absl::StatusOr<bool> findBundle(const std::string &path) {
       return s;
   }
   return true;
+}
+
+/// An error for what lies inside of another bundle, which would be one no more:
+/// its manifest lists every file.
+absl::Status checkOutside(const std::string &path) {
+  for (const std::string &directory : enclosingDirectories(path))
+    if (findBundle(directory).value_or(false))
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": found a name inside of the bundle ", directory,
+          ", expected an output apart from it; choose another name"));
+  return absl::OkStatus();
 }
 
 /// Of everything that the blob follows from; empty: the weights are not known
@@ -178,8 +190,9 @@ absl::Status writeBundle(const std::string &givenPath,
   std::string path = trimSlashes(givenPath);
   if (path.empty())
     return absl::InvalidArgumentError("found an empty bundle path");
-  if (absl::Status s = checkReplaceable(path); !s.ok())
-    return s;
+  for (auto check : {checkReplaceable, checkOutside})
+    if (absl::Status s = check(path); !s.ok())
+      return s;
   if (absl::Status s = checkContents(contents, weights); !s.ok())
     return s;
   absl::StatusOr<bool> exists = findBundle(path);

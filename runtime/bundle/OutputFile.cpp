@@ -1,5 +1,6 @@
 #include "runtime/bundle/OutputFile.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/BundleCheck.h"
 
 namespace grok {
 namespace {
@@ -103,15 +105,9 @@ bool holds(const fs::path &directory, Identity file) {
 
 /// Whether a file, or a new one of that name, is below `directory`.
 bool liesIn(const std::string &file, Identity directory) {
-  std::error_code error;
-  fs::path at = fs::canonical(directoryOf(file), error);
-  for (; !error && !at.empty(); at = at.parent_path()) {
-    if (identify(at) == directory)
-      return true;
-    if (at == at.root_path())
-      break;
-  }
-  return false;
+  return std::ranges::any_of(enclosingDirectories(file), [&](const auto &at) {
+    return identify(at) == directory;
+  });
 }
 
 bool isPartOf(const Place &place, const std::string &input) {
@@ -123,7 +119,38 @@ bool isPartOf(const Place &place, const std::string &input) {
          (file && holds(input, *file));
 }
 
+absl::Status isOfInput(const std::string &output, const std::string &input) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(output, ": found a file of the input ", input,
+                   ", expected an output apart from it; choose another name"));
+}
+
+/// A path by which an output that is there later can be known before.
+fs::path canonicalPlace(const std::string &path) {
+  std::error_code error;
+  return fs::weakly_canonical(directoryOf(path), error) /
+         fs::path(path).filename();
+}
+
 } // namespace
+
+bool isOneOutput(const std::string &a, const std::string &b) {
+  absl::StatusOr<Place> first = findPlace(a), second = findPlace(b);
+  return first.ok() && second.ok() &&
+         canonicalPlace(first->path) == canonicalPlace(second->path);
+}
+
+std::vector<std::string> enclosingDirectories(const std::string &file) {
+  std::vector<std::string> found;
+  std::error_code error;
+  fs::path at = fs::canonical(directoryOf(file), error);
+  if (error)
+    return found;
+  for (; at != at.root_path(); at = at.parent_path())
+    found.push_back(at.string());
+  found.push_back(at.string());
+  return found;
+}
 
 absl::Status checkApart(const std::string &output,
                         std::initializer_list<std::string> inputs) {
@@ -136,9 +163,16 @@ absl::Status checkApart(const std::string &output,
     return absl::OkStatus();
   for (const std::string &input : inputs)
     if (isPartOf(*place, input))
-      return absl::InvalidArgumentError(absl::StrCat(
-          output, ": found a file of the input ", input,
-          ", expected an output apart from it; choose another name"));
+      return isOfInput(output, input);
+  return absl::OkStatus();
+}
+
+absl::Status checkBundleApart(const std::string &output,
+                              std::initializer_list<std::string> inputs) {
+  for (const std::string &input : inputs)
+    if (std::optional<Identity> whole = identify(input);
+        whole && liesIn(trimSlashes(output), *whole))
+      return isOfInput(output, input);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,6 +46,20 @@ private:
 /// name, or lies inside of a directory.
 absl::Status checkApart(const std::string &output,
                         std::initializer_list<std::string> inputs);
+
+/// The same for a bundle, which replaces a bundle only, so that no more than
+/// lying inside of a directory is looked for.
+absl::Status checkBundleApart(const std::string &output,
+                              std::initializer_list<std::string> inputs);
+
+/// Whether two outputs are one file, so that the second would take the place of
+/// the first: their directory is the same, links followed, and so is the name
+/// there.
+bool isOneOutput(const std::string &a, const std::string &b);
+
+/// The directories that a file, or a new one of that name, is below, from its
+/// own up to the root, links followed; none if its own is not there.
+std::vector<std::string> enclosingDirectories(const std::string &file);
 
 /// The whole of an output file.
 absl::Status writeTextFile(const std::string &path, std::string_view text);

@@ -242,10 +242,9 @@ absl::Status writeText(const std::string &text, const std::string &output) {
 }
 
 /// A bundle replaces a bundle only, text whatever has its name.
-absl::Status checkTextOutput(const Arguments &args,
-                             const CompileRequest &request) {
+absl::Status checkOutput(const Arguments &args, const CompileRequest &request) {
   if (request.emit == EmitPhase::kBundle)
-    return absl::OkStatus();
+    return checkBundleApart(args.output, {args.config, request.checkpoint});
   const std::vector<std::string> shipped = shippedTargets();
   const bool file = std::ranges::find(shipped, args.target) == shipped.end();
   return checkApart(args.output,
@@ -257,7 +256,7 @@ absl::Status compileCommand(const Arguments &args) {
   absl::StatusOr<CompileRequest> request = readRequest(args);
   if (!request.ok())
     return request.status();
-  if (absl::Status status = checkTextOutput(args, *request); !status.ok())
+  if (absl::Status status = checkOutput(args, *request); !status.ok())
     return status;
   std::ostringstream text;
   if (absl::Status status = compile(*request, text, consoleHooks());

@@ -240,8 +240,8 @@ void printPrediction(std::ostream &out, const Json &p) {
       if (one.contains(name) && isOutcome(one[name]))
         out << absl::StrFormat("    %-8s %s\n", name, outcome(one[name]));
     if (one.value("exhaustive", Json(true)) == Json(false))
-      out << "    best and worst are bounds: there are too many sets of "
-             "experts to look at each\n";
+      out << "    best and worst are bounds, which no choice of experts "
+             "need come to\n";
   }
 }
 

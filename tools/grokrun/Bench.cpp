@@ -174,7 +174,7 @@ absl::Status checkFiles(const Arguments &args) {
       return s;
   for (auto [flag, file] :
        {std::pair("--report", &args.report), std::pair("--trace", &args.trace)})
-    if (!file->empty() && *file == args.json)
+    if (!file->empty() && !args.json.empty() && isOneOutput(*file, args.json))
       return absl::InvalidArgumentError(absl::StrCat(
           flag, ": found '", *file, "' as for --json, expected another file"));
   return absl::OkStatus();

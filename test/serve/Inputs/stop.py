@@ -1,5 +1,5 @@
-"""stop.py GROKRUN BUNDLE: SIGTERM and SIGINT while requests are in flight lose none of them; a second signal ends at
-once."""
+"""stop.py GROKRUN BUNDLE: SIGTERM and SIGINT while requests are in flight, or in a client that waits to be accepted,
+lose none of them; a second signal ends at once."""
 import os
 import signal
 import sys
@@ -37,6 +37,20 @@ for number in (signal.SIGTERM, signal.SIGINT):
             assert all(a["ids"] == wanted[a["id"]] for a in got)
         status, said = server.wait()
         print(signal.Signals(number).name, "status", status, "said", repr(said))
+
+# A client that has connected and sent a request, but was not accepted yet.
+with Server(grokrun, bundle) as server:
+    server.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+    client = Client(server)
+    client.send(id="waiting", ids=[0], max_new_tokens=COUNT)
+    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(signal.SIGCONT)
+    answer = client.receive()
+    # It may be accepted just before the signal is seen.
+    told = answer.get("code") == "shutting_down" or answer.get("ids") == wanted[0]
+    status, said = server.wait()
+    print(answer["id"], "told" if told else answer, "status", status, "said", repr(said))
 
 server = Server(grokrun, bundle)
 server.start()

@@ -72,6 +72,29 @@ for command, inputs in commands:
     subprocess.run([*command, "apart"], check=True, capture_output=True)
     os.remove("apart")
 
+# A bundle replaces a bundle, but lies in none, nor in what it is made from.
+os.symlink("m.grok", "way")
+os.symlink("ck", "path")
+retarget = [grokc, "retarget", "m.grok", "--banks", "3", "-o"]
+packed = [grokc, "compile", "--config", "ck", "--weights", "weights", "--target", "cpu", "-o"]
+for output in ("m.grok/new", "m.grok/new/", "way/new", "./way/../m.grok/new"):
+    refuse(retarget, output, "m.grok")
+for output in ("ck/new", "path/new"):
+    refuse(packed, output, "ck")
+refuse(packed, "weights/new.grok", "weights")
+os.rename("m.grok", "other.grok")
+os.remove("way")
+os.symlink("other.grok", "way")
+for output in ("other.grok/new", "way/new"):
+    run = subprocess.run([*packed, output], capture_output=True, text=True)
+    inside = f"error: {output}: found a name inside of the bundle {os.path.realpath('other.grok')}, expected an output apart from it"
+    assert run.returncode == 1 and f"{inside}; choose another name\n" in run.stderr, run
+    refused += 1
+os.rename("other.grok", "m.grok")
+os.remove("way")
+os.remove("path")
+assert contents() == before
+
 # What leads out of a checkpoint is of it as well.
 refuse(compiled, "config.json", "ck")
 run = subprocess.run([grokrun, "serve", "m.grok", *cpu, "--socket", "m.grok/s"], capture_output=True, text=True)

@@ -94,6 +94,12 @@ void Server::poll(int stop) {
 
 void Server::beginStop() {
   stopping_ = true;
+  // No more can connect, and those whom closing the socket would drop are told.
+  ::shutdown(socket_.descriptor(), SHUT_RD);
+  const uint64_t known = last_;
+  acceptClients();
+  for (auto at = clients_.upper_bound(known); at != clients_.end(); ++at)
+    readFrom(at->first, at->second);
   acceptAgain_.reset();
   socket_.close();
 }
