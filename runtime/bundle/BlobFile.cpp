@@ -247,7 +247,7 @@ absl::Status BlobFile::sync(Synced then) {
   });
 }
 
-absl::StatusOr<std::string> BlobFile::finish() {
+absl::StatusOr<std::string> BlobFile::finish(const Synced &then) {
   absl::Status status;
   for (uint64_t chunk = 0; chunk < chunkCount(bytes_) && status.ok(); ++chunk)
     if (!whole_[chunk])
@@ -258,6 +258,8 @@ absl::StatusOr<std::string> BlobFile::finish() {
     status = writer_.drain();
   if (status.ok())
     status = hasher_.drain();
+  if (status.ok() && then)
+    status = then(std::exchange(fresh_, {}));
   if (!status.ok())
     return status;
   if (::close(std::exchange(file_, -1)) != 0)

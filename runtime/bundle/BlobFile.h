@@ -53,8 +53,9 @@ public:
   using Synced = std::function<absl::Status(const ChunkHashes &)>;
   /// Calls `then` once everything that was written so far is on the disk.
   absl::Status sync(Synced then);
-  /// Everything is on the disk; the blob's hash.
-  absl::StatusOr<std::string> finish();
+  /// Everything is on the disk, and `then`, if any, was called; the blob's
+  /// hash.
+  absl::StatusOr<std::string> finish(const Synced &then = {});
 
 private:
   /// Bytes for the file, of several runs one after the other: those of a matrix

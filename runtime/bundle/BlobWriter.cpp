@@ -107,6 +107,11 @@ absl::StatusOr<FileRecord> BlobWriter::write(PackJournal *journal,
                                         double(done) * 1e-9,
                                         double(plan_.blobBytes) * 1e-9));
 
+  BlobFile::Synced note;
+  if (journal)
+    note = [journal](const ChunkHashes &chunks) {
+      return journal->note(chunks);
+    };
   uint64_t noted = done, step = noteBytes(plan_.blobBytes);
   auto sink = [&](uint64_t offset, std::span<const uint8_t> bytes) {
     return file.write(offset, bytes);
@@ -115,11 +120,10 @@ absl::StatusOr<FileRecord> BlobWriter::write(PackJournal *journal,
     done += parts[count - 1].bytes;
     if (hooks.progress)
       hooks.progress(done, plan_.blobBytes);
-    if (!journal || done - noted < step)
+    if (!note || done - noted < step)
       return absl::OkStatus();
     noted = done;
-    return file.sync(
-        [journal](const ChunkHashes &chunks) { return journal->note(chunks); });
+    return file.sync(note);
   };
   absl::StatusOr<QuantizationError> error =
       packParts(model_, plan_, weights_, parts, sink, partDone);
@@ -132,12 +136,9 @@ absl::StatusOr<FileRecord> BlobWriter::write(PackJournal *journal,
                                error->elements,
                                std::string(wordFor(plan_.quantization)),
                                again ? " since then" : "", error->relative()));
-  absl::StatusOr<std::string> hash = file.finish();
+  absl::StatusOr<std::string> hash = file.finish(note);
   if (!hash.ok())
     return hash.status();
-  if (journal)
-    if (status = journal->remove(); !status.ok())
-      return status;
   if (hooks.progress)
     hooks.progress(plan_.blobBytes, plan_.blobBytes);
   return FileRecord{plan_.blobBytes, *std::move(hash)};

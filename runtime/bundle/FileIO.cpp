@@ -342,8 +342,8 @@ absl::Status StagedDirectory::create(const std::string &path) {
   });
 }
 
-void StagedDirectory::keepOnSignals(bool keep) {
-  std::string message = keep ? keptMessage(path()) : "";
+void StagedDirectory::keepOnSignals() {
+  std::string message = keptMessage(path());
   TemporariesLock lock;
   staged_.keep(std::move(message), lock);
 }
@@ -363,17 +363,32 @@ absl::Status StagedDirectory::adopt(const std::string &path,
   });
 }
 
-absl::Status StagedDirectory::commit(bool replace) {
-  if (absl::Status status = syncDirectory(path()); !status.ok())
-    return status;
-  if (absl::Status status = putIntoPlace(replace); !status.ok())
-    return status;
+absl::Status StagedDirectory::commit(bool replace, const std::string &without) {
+  {
+    TemporariesLock lock;
+    absl::Status status = removeLast(without, lock);
+    if (status.ok())
+      status = syncDirectory(path()); // so that no power failure undoes it
+    if (status.ok())
+      status = putIntoPlace(replace, lock);
+    if (!status.ok())
+      return status;
+  }
   return syncDirectory(parentOf(target_));
 }
 
+absl::Status StagedDirectory::removeLast(const std::string &file,
+                                         const TemporariesLock &lock) {
+  staged_.keep("", lock);
+  std::string place = absl::StrCat(path(), "/", file);
+  if (!file.empty() && ::unlink(place.c_str()) != 0)
+    return systemError(place, "removing", errno);
+  return absl::OkStatus();
+}
+
 /// What goes away afterwards is the temporary then.
-absl::Status StagedDirectory::putIntoPlace(bool replace) {
-  TemporariesLock lock;
+absl::Status StagedDirectory::putIntoPlace(bool replace,
+                                           const TemporariesLock &lock) {
   if (replace) // so that no other run takes it for a leftover
     replacedLock_.take(target_);
   if (replace && ::renameat2(AT_FDCWD, path().c_str(), AT_FDCWD,

@@ -117,14 +117,17 @@ public:
   /// another run was faster.
   absl::Status adopt(const std::string &path, const std::string &left);
   const std::string &path() const { return staged_.path(); }
-  /// Whether it stays where a signal ends the process, for a later run.
-  void keepOnSignals(bool keep);
+  /// It stays where a signal ends the process before it is committed, for a
+  /// later run.
+  void keepOnSignals();
   /// Puts the directory into its place; `replace`: one is there, which goes
-  /// away afterwards.
-  absl::Status commit(bool replace);
+  /// away afterwards. `without`: a file that is removed first, but in one step
+  /// with that where a signal comes; empty: none.
+  absl::Status commit(bool replace, const std::string &without = "");
 
 private:
-  absl::Status putIntoPlace(bool replace);
+  absl::Status removeLast(const std::string &file, const TemporariesLock &lock);
+  absl::Status putIntoPlace(bool replace, const TemporariesLock &lock);
   std::string target_;
   Temporary staged_;
   DirectoryLock lock_, replacedLock_; // the second of what is replaced

@@ -1,9 +1,7 @@
 #include "runtime/bundle/PackJournal.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
-#include <unistd.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -54,7 +52,7 @@ absl::Status PackJournal::open(StagedDirectory &directory) {
   path_ = absl::StrCat(directory.path(), "/", kFile);
   if (absl::Status status = file_.open(path_); !status.ok())
     return status;
-  directory.keepOnSignals(true);
+  directory.keepOnSignals();
   return file_.write(bytesOf("-\n")); // ends a line that is not whole
 }
 
@@ -69,16 +67,7 @@ absl::Status PackJournal::note(const ChunkHashes &chunks) {
     return status;
   if (absl::Status status = file_.sync(); !status.ok())
     return status;
-  directory_->keepOnSignals(true);
-  return absl::OkStatus();
-}
-
-absl::Status PackJournal::remove() {
-  directory_->keepOnSignals(false);
-  if (absl::Status status = file_.close(); !status.ok())
-    return status;
-  if (::unlink(path_.c_str()) != 0)
-    return systemError(path_, "removing", errno);
+  directory_->keepOnSignals();
   return absl::OkStatus();
 }
 

@@ -24,8 +24,7 @@ public:
   absl::Status open(StagedDirectory &directory);
   /// Chunks that are whole and on the disk.
   absl::Status note(const ChunkHashes &chunks);
-  /// It is not part of the bundle.
-  absl::Status remove();
+  absl::Status close() { return file_.close(); }
 
   /// What a journal in `directory` vouches for; nothing if there is no journal
   /// of this key.

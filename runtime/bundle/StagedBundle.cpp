@@ -51,7 +51,17 @@ absl::Status StagedBundle::create(const std::string &key, uint64_t blobBytes) {
   if (path().empty())
     if (absl::Status s = directory_.create(path_); !s.ok())
       return s;
+  journaled_ = true;
   return prepare(key);
+}
+
+absl::Status StagedBundle::commit(bool replace) {
+  if (!journaled_)
+    return directory_.commit(replace);
+  // Closed first: some file systems keep what is open under another name.
+  if (absl::Status s = journal_.close(); !s.ok())
+    return s;
+  return directory_.commit(replace, PackJournal::kFile);
 }
 
 void StagedBundle::addBlob(FileRecord record) {

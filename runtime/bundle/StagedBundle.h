@@ -21,7 +21,8 @@ public:
   /// `key` of the blob: what an earlier run of the same key left is taken over.
   /// Empty: there is no blob, or it cannot be gone on with.
   absl::Status create(const std::string &key, uint64_t blobBytes);
-  absl::Status commit(bool replace) { return directory_.commit(replace); }
+  /// Puts it into its place, without the journal.
+  absl::Status commit(bool replace);
   const std::map<std::string, FileRecord> &files() const { return files_; }
   const std::string &path() const { return directory_.path(); }
   /// Of the blob, once created with a key.
@@ -40,6 +41,7 @@ private:
   std::string path_;
   StagedDirectory directory_;
   PackJournal journal_;
+  bool journaled_ = false;
   ChunkHashes packed_;
   std::map<std::string, FileRecord> files_;
 };

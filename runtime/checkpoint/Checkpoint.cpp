@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/GgufNumbers.h"
 #include "runtime/checkpoint/ModelTensors.h"
 #include "runtime/checkpoint/RowReader.h"
+#include "runtime/checkpoint/TensorNames.h"
 
 namespace grok {
 namespace {
@@ -136,8 +137,9 @@ private:
 };
 
 /// A tied head that is stored nevertheless must be the embedding, bit by bit.
+/// `headPlace`: its file and stored name.
 absl::Status checkTiedHead(CheckpointSource &source, const ModelConfig &model,
-                           const std::string &directory) {
+                           const std::string &headPlace) {
   std::vector<float> embedding(model.hiddenSize), head(model.hiddenSize);
   for (uint32_t row = 0; row < model.vocabSize; ++row) {
     absl::Status status =
@@ -148,8 +150,7 @@ absl::Status checkTiedHead(CheckpointSource &source, const ModelConfig &model,
       return status;
     if (std::memcmp(embedding.data(), head.data(), head.size() * 4) != 0)
       return absl::InvalidArgumentError(absl::StrCat(
-          directory, ": tensor 'lm_head.weight' (head): found values in row ",
-          row,
+          headPlace, " (head): found values in row ", row,
           " that differ from the embedding's, expected the same because the "
           "config's head is tied; set tie_word_embeddings to false if the "
           "model "
@@ -166,6 +167,7 @@ openCheckpoint(const std::string &directory, const ModelConfig &model,
   FileSet set;
   if (absl::Status status = openFileSet(directory, set); !status.ok())
     return status;
+  std::optional<Spelling> spelling = detectSpelling(set);
   absl::StatusOr<TensorMap> tensors = matchTensors(set, model);
   if (!tensors.ok())
     return tensors.status();
@@ -179,11 +181,15 @@ openCheckpoint(const std::string &directory, const ModelConfig &model,
       tensors->at({TensorKind::kTokenEmbedding, 0, 0});
   bool storedTwice = model.tiedHead && (head.parts != embedding.parts ||
                                         head.strides != embedding.strides);
-  std::string place = set.directory;
+  std::string headPlace;
+  if (storedTwice)
+    headPlace =
+        absl::StrCat(set.files[head.parts[0].file].path(), ": tensor '",
+                     storedName(*spelling, {TensorKind::kHead, 0, 0}), "'");
   auto source = std::make_unique<CheckpointSource>(std::move(set),
                                                    *std::move(tensors), model);
   if (storedTwice)
-    if (absl::Status status = checkTiedHead(*source, model, place);
+    if (absl::Status status = checkTiedHead(*source, model, headPlace);
         !status.ok())
       return status;
   return source;

@@ -106,7 +106,10 @@ public:
       return pickle.status();
     pickle_ = *std::move(pickle);
     if (isCall(pickle_.top(), kQuantized))
-      return readQuantized();
+      return isTable() ? error("a quantised weight",
+                               "F32 or BF16: scales are of a matrix's inputs, "
+                               "and this is a table; export it unquantised")
+                       : readQuantized();
     absl::StatusOr<Array> array = readArray(pickle_.top(), "the file");
     if (!array.ok())
       return array.status();
@@ -124,15 +127,18 @@ private:
     return value.kind == Kind::kCall && pickle_[value.items[0]].text == callee;
   }
 
+  /// The embedding's rows are looked up: they have no inputs.
+  bool isTable() const { return tensor_ == kFirst[0]; }
+
   /// JAX multiplies from the right: its matrices are [in, out]. All but the
-  /// embedding, which is a table.
+  /// table.
   StoredTensor turned(const Array &array) const {
     StoredTensor tensor;
     tensor.type = array.type;
     tensor.shape = array.shape;
     tensor.parts = {{index_, array.offset}};
     size_t rank = tensor.shape.size();
-    if (rank < 2 || tensor_ == kFirst[0])
+    if (rank < 2 || isTable())
       return tensor;
     uint64_t in = tensor.shape[rank - 2], out = tensor.shape[rank - 1];
     tensor.strides.assign(rank, in * out);

@@ -59,7 +59,7 @@ public:
         if (absl::Status status = check(*id, name, tensor); !status.ok())
           out.wrong.add(std::string(status.message()));
       } else if (!isIgnoredTensor(name)) {
-        out.extra.add(name);
+        out.extra.add(inQuotes(name));
       }
     }
     out.missing.count = countTensors(named) - present;

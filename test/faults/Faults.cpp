@@ -2,12 +2,14 @@
 //
 // GROK_FAULTS="CALL:N:ERROR" fails the N-th call (from 1) of CALL with the
 // errno ERROR, a number; "CALL:0:short" lets each read or write move only a
-// part of what it is asked to. Only calls after the program has opened a file
+// part of what it is asked to; "CALL:N:sigNUMBER" sends the program a signal
+// before that call. Only calls after the program has opened a file
 // whose name contains GROK_FAULTS_AFTER count. GROK_FAULTS_COUNT=FILE: at its
 // end the program writes how often it made each call there, a line "CALL COUNT"
 // each.
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -47,7 +49,7 @@ std::atomic<long> counts[kNumCalls];
 std::atomic<bool> counting;
 int failing = -1;
 long failAt;
-int failWith;
+int failWith, signalNumber;
 bool shortened;
 
 /// The function that this library stands before.
@@ -61,6 +63,10 @@ bool fails(Call call) {
     return false;
   if (++counts[call] != failAt || failing != call)
     return false;
+  if (signalNumber) {
+    kill(getpid(), signalNumber);
+    return false;
+  }
   errno = failWith;
   return true;
 }
@@ -89,7 +95,8 @@ __attribute__((constructor)) void start() {
     std::abort();
   }
   shortened = std::strcmp(error, "short") == 0;
-  failWith = std::atoi(error);
+  if (std::sscanf(error, "sig%d", &signalNumber) != 1)
+    failWith = std::atoi(error);
 }
 
 __attribute__((destructor)) void end() {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/Config/Config.h"
+#include "runtime/checkpoint/Messages.h"
 #include "runtime/checkpoint/Survey.h"
 #include "tools/cli/Printable.h"
 #include "tools/grokrun/Commands.h"
@@ -84,7 +85,7 @@ absl::Status verdict(const Survey &survey) {
     return absl::InvalidArgumentError(absl::StrCat(
         survey.place, ": found ",
         survey.all.tensors
-            ? absl::StrCat("tensors named like '", survey.firstName, "'")
+            ? absl::StrCat("tensors named like ", inQuotes(survey.firstName))
             : "no tensor",
         ", expected a spelling of docs/checkpoints.md; these are not the "
         "weights of such a model"));

@@ -12,7 +12,7 @@ import model
 
 OPTIONS = generate.parse(["--layout", "ckpt-0", "--grid", "int8", "-o", "unused"])
 MODEL = model.Model(OPTIONS)
-GATE, WO, QUERY, NORM = 2, 6, 7, 9
+EMBEDDING, GATE, WO, QUERY, NORM = 0, 2, 6, 7, 9
 
 
 def file(place, index):
@@ -92,6 +92,8 @@ CASES = {
     "after-the-end": changed(NORM, lambda old: old + b"x"),
     "empty": changed(NORM, b""),
     "no-array": changed(NORM, pickle.dumps((1, 2), protocol=4)),
+    "embedding": changed(EMBEDDING, quantised((96, 32), (1, 32))),
+    "embedding-blocks": changed(EMBEDDING, quantised((96, 32), (8, 32))),
     "blocks": changed(WO, quantised((64, 32), (5, 32))),
     "one-row-short": changed(WO, quantised((64, 32), (8, 31))),
     "scales-vector": changed(QUERY, quantised((32, 64), (64,))),

@@ -43,7 +43,13 @@ def rename(tensors):
 
 
 def deface(tensors):
-    tensors["\x1b]0;evil\x07 \x9b2J"] = (4,), b"\0" * 8
+    for name in "\x1b]0;evil\x07 \x9b2J", "two\nlines", "\u202eturned":
+        tensors[name] = (4,), b"\0" * 8
+
+
+def deface_all(tensors):
+    rename(tensors)
+    tensors["a\nb\u202e"] = (4,), b"\0" * 8
 
 
 write("whole", lambda tensors: None)
@@ -54,6 +60,7 @@ write("turned", turn)
 write("added", add)
 write("unknown", rename)
 write("hostile", deface)
+write("unknown-hostile", deface_all)
 write("nothing", dict.clear)
 faults.generate(os.path.join(FOLDER, "twice"), "--layout", "torch-sharded")
 index = os.path.join(FOLDER, "twice", "pytorch_model.bin.index.json")

@@ -12,7 +12,7 @@ import time
 
 from journal import notes
 
-NOTES = 2
+NOTES, MOST_NOTES = 2, 3  # with more, all may be packed
 number, arguments = signal.SIGKILL, sys.argv[1:]
 if arguments[0] == "--signal":
     number, arguments = signal.Signals[arguments[1]], arguments[2:]
@@ -34,7 +34,8 @@ def main():
         process.send_signal(number)
         errors = process.communicate()[1]
         left = sorted(glob.glob(glob.escape(output) + "*"))
-        if process.returncode == -number and left and not os.path.exists(output):
+        if process.returncode == -number and left and not os.path.exists(output) and \
+                notes(output, process.pid) <= MOST_NOTES:
             print(errors, end="")
             return print("there:", *left)
         for path in left:

@@ -206,7 +206,7 @@ TEST_F(SingleFile, TiedHeadMustBeTheEmbedding) {
   Tensor head = tensors["model.embed_tokens.weight"];
   head.data[3 * 8] ^= 1;
   tensors["lm_head.weight"] = head;
-  EXPECT_TRUE(fails(open(), {dir.path(), "'lm_head.weight'", "row 3",
+  EXPECT_TRUE(fails(open(), {dir / kFile, "'lm_head.weight' (head)", "row 3",
                              "tie_word_embeddings"}));
 }
 
