@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/bundle/BundleCheck.h"
 
 namespace grok {
 namespace {
@@ -119,12 +118,6 @@ bool isPartOf(const Place &place, const std::string &input) {
          (file && holds(input, *file));
 }
 
-absl::Status isOfInput(const std::string &output, const std::string &input) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(output, ": found a file of the input ", input,
-                   ", expected an output apart from it; choose another name"));
-}
-
 /// A path by which an output that is there later can be known before.
 fs::path canonicalPlace(const std::string &path) {
   std::error_code error;
@@ -163,16 +156,9 @@ absl::Status checkApart(const std::string &output,
     return absl::OkStatus();
   for (const std::string &input : inputs)
     if (isPartOf(*place, input))
-      return isOfInput(output, input);
-  return absl::OkStatus();
-}
-
-absl::Status checkBundleApart(const std::string &output,
-                              std::initializer_list<std::string> inputs) {
-  for (const std::string &input : inputs)
-    if (std::optional<Identity> whole = identify(input);
-        whole && liesIn(trimSlashes(output), *whole))
-      return isOfInput(output, input);
+      return absl::InvalidArgumentError(absl::StrCat(
+          output, ": found a file of the input ", input,
+          ", expected an output apart from it; choose another name"));
   return absl::OkStatus();
 }
 

@@ -47,11 +47,6 @@ private:
 absl::Status checkApart(const std::string &output,
                         std::initializer_list<std::string> inputs);
 
-/// The same for a bundle, which replaces a bundle only, so that no more than
-/// lying inside of a directory is looked for.
-absl::Status checkBundleApart(const std::string &output,
-                              std::initializer_list<std::string> inputs);
-
 /// Whether two outputs are one file, so that the second would take the place of
 /// the first: their directory is the same, links followed, and so is the name
 /// there.
