@@ -305,6 +305,8 @@ GROK_DEVICE float foldLanes(B &block, const float (&value)[kCount]) {
 /// themselves.
 template <class B> inline constexpr bool kOneRow = B::Plan::kMaxBatch == 1;
 
+template <class B> inline constexpr bool kWholeRow = rowIsKBlock(B::kShape);
+
 /// Rows of a batch, rounded up to a power of two.
 constexpr uint32_t powerOfTwoRows(uint32_t rows) {
   return rows > 4 ? 8 : rows > 2 ? 4 : rows;

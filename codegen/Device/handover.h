@@ -80,12 +80,10 @@ template <class Format, uint32_t kCount, class B, class At>
 GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
                             At at) {
   const uint32_t epoch = block.epoch();
+  volatile uint32_t *waiting = &block.control().waiting;
   // Where rows are staged K block by K block most words are there at once: what
   // is a wait shows then.
-  constexpr bool kOneKBlock =
-      B::Model::kHidden <= B::Plan::kBlockSteps * kTileK;
-  volatile uint32_t *waiting = &block.control().waiting;
-  if (kOneKBlock && block.tid == 0)
+  if (kWholeRow<B> && block.tid == 0)
     *waiting = 1;
   auto stale = [&](uint32_t j) {
     return !Format::fresh(word[j][0], epoch) ||
@@ -110,7 +108,7 @@ GROK_DEVICE void awaitPairs(B &block, Phase phase, uint64_t (&word)[kCount][2],
     if (ptx::all(fresh) || (polls % kPollsBetweenChecks == 0 &&
                             !ptx::all(!gaveUp(block, since, phase))))
       break;
-    if (!kOneKBlock && block.tid == 0)
+    if (!kWholeRow<B> && block.tid == 0)
       *waiting = 1;
   }
   if (block.tid == 0)

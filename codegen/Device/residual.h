@@ -110,11 +110,6 @@ template <class B> GROK_DEVICE void finishFactors(B &block) {
     block.sync();
 }
 
-/// Whether a row of h is one K block: the operand is then staged by who updates
-/// h.
-template <class B>
-inline constexpr bool kWholeRow = KBlocks<B, B::Model::kHidden>::kOne;
-
 /// Stores RMSNorm(h; gain) of the K block that begins with step `first` as the
 /// operand, zero past the end: each team its row.
 template <class B>

@@ -142,12 +142,16 @@ constexpr bool residualInShared(const DecodeShape &s) {
   return uint64_t(s.hidden) * s.residualRows() * 4 <= 32768;
 }
 
+/// Whether a row of the residual stream is one K block, so that it becomes an
+/// operand at once: who updates it stages it.
+constexpr bool rowIsKBlock(const DecodeShape &s) {
+  return s.hidden <= s.blockSteps * kTileK;
+}
+
 /// Whether the blocks of two slots can share a batch: sm_90's clusters are
-/// there, and a row of the residual stream is one K block, so that it becomes
-/// an operand at once.
+/// there, and a row becomes an operand at once.
 constexpr bool canPairBlocks(const DecodeShape &s, uint32_t sm) {
-  return sm >= 90 && s.maxBatch > 1 && s.slots % 2 == 0 &&
-         s.hidden <= s.blockSteps * kTileK;
+  return sm >= 90 && s.maxBatch > 1 && s.slots % 2 == 0 && rowIsKBlock(s);
 }
 
 inline constexpr uint32_t kKvPositions = 64; // of a block of the KV cache
