@@ -170,8 +170,7 @@ absl::Status checkScaling(const FileSet &set) {
 
 /// Keys that may say something of the model, in quotes, without those that are
 /// looked at, and without RoPE's.
-std::vector<std::string> unknownKeys(const FileSet &set,
-                                     const ModelConfig &model) {
+Listing unknownKeys(const FileSet &set, const ModelConfig &model) {
   std::set<std::string> known = {kContext, kLinearScaling,
                                  "grok.expert_used_count",
                                  "grok.tensor_data_layout"};
@@ -179,11 +178,11 @@ std::vector<std::string> unknownKeys(const FileSet &set,
     known.insert(claim.key);
   for (const Foreign &foreign : kForeign)
     known.insert(foreign.key);
-  std::vector<std::string> out;
+  Listing out;
   auto add = [&](const std::string &key) {
     if (key.starts_with(kPrefix) && !key.starts_with(kScaling) &&
         !known.count(key))
-      out.push_back(inQuotes(key));
+      out.add(inQuotes(key));
   };
   for (const auto &[key, value] : set.numbers)
     add(key);
@@ -215,18 +214,14 @@ void noteNumbers(FileSet &set, const ModelConfig &model) {
         ", expected at least the config's ", model.maxPositions,
         " (context_len, else max_position_embeddings): later positions may be "
         "of no use"));
-  std::vector<std::string> unknown = unknownKeys(set, model);
-  if (unknown.empty())
+  const Listing unknown = unknownKeys(set, model);
+  if (unknown.count == 0)
     return;
-  constexpr size_t kShown = 10;
-  std::string more =
-      unknown.size() > kShown
-          ? absl::StrCat(" and ", unknown.size() - kShown, " more")
-          : "";
-  unknown.resize(std::min(unknown.size(), kShown));
+  const uint64_t more = unknown.count - unknown.first.size();
   set.notes.push_back(absl::StrCat(
       set.files[0].path(), ": found unknown keys ",
-      absl::StrJoin(unknown, ", "), more,
+      absl::StrJoin(unknown.first, ", "),
+      more ? absl::StrCat(" and ", more, " more") : "",
       ", which are ignored: what they say of the model is not computed"));
 }
 
