@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <vector>
+#include <iterator>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 
@@ -116,24 +117,25 @@ uint32_t takeNumber(std::string_view &text, std::string_view prefix) {
 
 /// What a model has one of; each layer; each expert of each layer; and each
 /// layer after its experts.
+constexpr TensorKind kOfModel[] = {TensorKind::kTokenEmbedding,
+                                   TensorKind::kHead, TensorKind::kFinalNorm};
+constexpr TensorKind kOfLayer[] = {
+    TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm,
+    TensorKind::kPreMoeNorm,  TensorKind::kPostMoeNorm,
+    TensorKind::kQuery,       TensorKind::kKey,
+    TensorKind::kValue,       TensorKind::kAttnOut,
+    TensorKind::kRouter}; // the last one with a learned router only
+constexpr TensorKind kOfExpert[] = {
+    TensorKind::kExpertGate, TensorKind::kExpertUp, TensorKind::kExpertDown};
+constexpr TensorKind kOfDense[] = {TensorKind::kDenseGate, TensorKind::kDenseUp,
+                                   TensorKind::kDenseDown};
+
 struct Kinds {
-  explicit Kinds(const ModelConfig &model) {
-    if (!model.hash)
-      ofLayer.push_back(TensorKind::kRouter);
-    if (model.denseWidth)
-      afterExperts = {TensorKind::kDenseGate, TensorKind::kDenseUp,
-                      TensorKind::kDenseDown};
-  }
-  std::vector<TensorKind> ofModel = {TensorKind::kTokenEmbedding,
-                                     TensorKind::kHead, TensorKind::kFinalNorm};
-  std::vector<TensorKind> ofLayer = {
-      TensorKind::kPreAttnNorm, TensorKind::kPostAttnNorm,
-      TensorKind::kPreMoeNorm,  TensorKind::kPostMoeNorm,
-      TensorKind::kQuery,       TensorKind::kKey,
-      TensorKind::kValue,       TensorKind::kAttnOut};
-  std::vector<TensorKind> ofExpert = {
-      TensorKind::kExpertGate, TensorKind::kExpertUp, TensorKind::kExpertDown};
-  std::vector<TensorKind> afterExperts;
+  explicit Kinds(const ModelConfig &model)
+      : ofLayer(kOfLayer, std::size(kOfLayer) - (model.hash ? 1 : 0)),
+        afterExperts(kOfDense, model.denseWidth ? std::size(kOfDense) : 0) {}
+  std::span<const TensorKind> ofModel = kOfModel, ofLayer, ofExpert = kOfExpert,
+                              afterExperts;
 };
 
 } // namespace
@@ -229,7 +231,7 @@ forEachTensor(const ModelConfig &model,
               const std::function<absl::Status(const TensorId &)> &visit) {
   const Kinds kinds(model);
   absl::Status status;
-  auto all = [&](const std::vector<TensorKind> &of, uint32_t layer,
+  auto all = [&](std::span<const TensorKind> of, uint32_t layer,
                  uint32_t expert) {
     for (TensorKind kind : of)
       if (status.ok())
@@ -256,7 +258,7 @@ uint64_t countTensors(const ModelConfig &model) {
 
 bool hasTensor(const ModelConfig &model, const TensorId &id) {
   const Kinds kinds(model);
-  auto in = [&](const std::vector<TensorKind> &of) {
+  auto in = [&](std::span<const TensorKind> of) {
     return std::ranges::find(of, id.kind) != of.end();
   };
   return in(kinds.ofModel) ||
