@@ -34,13 +34,17 @@ std::span<const uint8_t> bytesOf(std::string_view text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
 }
 
+std::string placeIn(const std::string &directory) {
+  return absl::StrCat(directory, "/", PackJournal::kFile);
+}
+
 } // namespace
 
 absl::Status PackJournal::create(StagedDirectory &directory,
                                  const std::string &key) {
   directory_ = &directory;
-  path_ = absl::StrCat(directory.path(), "/", kFile);
-  if (absl::Status status = file_.create(path_); !status.ok())
+  if (absl::Status status = file_.create(placeIn(directory.path()));
+      !status.ok())
     return status;
   if (absl::Status status = file_.write(bytesOf(key + "\n")); !status.ok())
     return status;
@@ -49,8 +53,7 @@ absl::Status PackJournal::create(StagedDirectory &directory,
 
 absl::Status PackJournal::open(StagedDirectory &directory) {
   directory_ = &directory;
-  path_ = absl::StrCat(directory.path(), "/", kFile);
-  if (absl::Status status = file_.open(path_); !status.ok())
+  if (absl::Status status = file_.open(placeIn(directory.path())); !status.ok())
     return status;
   directory.keepOnSignals();
   return file_.write(bytesOf("-\n")); // ends a line that is not whole
@@ -74,7 +77,7 @@ absl::Status PackJournal::note(const ChunkHashes &chunks) {
 std::optional<ChunkHashes> PackJournal::read(const std::string &directory,
                                              const std::string &key) {
   absl::StatusOr<std::string> text =
-      readWholeFile(absl::StrCat(directory, "/", kFile), kMaxBytes);
+      readWholeFile(placeIn(directory), kMaxBytes);
   if (!text.ok() || text->compare(0, key.size() + 1, key + "\n") != 0)
     return std::nullopt;
   ChunkHashes chunks;

@@ -33,7 +33,6 @@ public:
 
 private:
   StagedDirectory *directory_ = nullptr;
-  std::string path_;
   FileWriter file_;
 };
 
