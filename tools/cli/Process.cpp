@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tools/cli/BusError.h"
+#include "tools/cli/Memory.h"
 #include "tools/cli/Signals.h"
 
 namespace grok {
@@ -25,6 +26,7 @@ void prepareProcess() {
   std::signal(SIGXFSZ, SIG_IGN); // the system refuses to write instead
   removeTemporariesOnSignals();
   explainBusErrors();
+  cli::explainTermination();
 }
 
 } // namespace grok

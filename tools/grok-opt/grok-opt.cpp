@@ -79,7 +79,6 @@ static void explainFatalErrors() {
   });
   llvm::install_bad_alloc_error_handler(
       [](void *, const char *, bool) { grok::cli::exitWithoutMemory(); });
-  grok::cli::explainTermination();
 }
 
 static int fail(llvm::StringRef message) {

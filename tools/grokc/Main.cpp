@@ -31,7 +31,6 @@ int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   grok::prepareProcess();
-  grok::cli::explainTermination();
   grok::endWithoutMemory(grok::cli::exitWithoutMemory);
   try {
     return run(argc, argv);

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "tools/cli/CommandLine.h"
-#include "tools/cli/Memory.h"
 #include "tools/cli/Process.h"
 #include "tools/grokrun/Commands.h"
 
@@ -36,7 +35,6 @@ int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   grok::prepareProcess();
-  grok::cli::explainTermination();
   try {
     return run(argc, argv);
   } catch (const std::exception &e) {
