@@ -76,6 +76,7 @@ config.substitutions += [
     ("%generate", os.path.join(config.test_source_root, "../tools/checkpoints/generate.py")),
     ("%models", os.path.join(config.test_source_root, "models")),
     ("%unit", config.grok_unit_dir),
+    ("%faults", os.path.join(config.grok_build_dir, "lib/libgrok-faults.so")),
     ("%source", config.grok_source_dir),
     ("%build", config.grok_build_dir),
     ("%ptxas", ptxas or "ptxas"),

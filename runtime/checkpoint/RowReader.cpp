@@ -240,15 +240,18 @@ const RowReader::Band &RowReader::bandOf(const StoredTensor &tensor,
 std::vector<uint8_t> RowReader::bandMemory(uint64_t bytes) {
   std::vector<uint8_t> memory;
   while (!bands_.empty() &&
-         (bands_.size() >= kMostBands || bandsBytes_ + bytes > kBandsBytes)) {
+         (bands_.size() >= kMostBands ||
+          bandsBytes_ + std::max<uint64_t>(bytes, memory.capacity()) >
+              kBandsBytes)) {
     memory = std::move(bands_.back().bytes);
-    bandsBytes_ -= memory.size();
+    bandsBytes_ -= memory.capacity();
     bands_.pop_back();
   }
   // The system gives new memory page by page, which takes as long as turning.
-  if (memory.size() != bytes)
+  if (memory.capacity() < bytes)
     memory = std::vector<uint8_t>(bytes);
-  bandsBytes_ += bytes;
+  memory.resize(bytes);
+  bandsBytes_ += memory.capacity();
   return memory;
 }
 

@@ -4,9 +4,10 @@
 // errno ERROR, a number; "CALL:0:short" lets each read or write move only a
 // part of what it is asked to; "CALL:N:sigNUMBER" sends the program a signal
 // before that call. Only calls after the program has opened a file
-// whose name contains GROK_FAULTS_AFTER count. GROK_FAULTS_COUNT=FILE: at its
-// end the program writes how often it made each call there, a line "CALL COUNT"
-// each.
+// whose name contains GROK_FAULTS_AFTER count, and with GROK_FAULTS_IN=NAME only
+// those that read, write, sync or lock a file whose name contains NAME.
+// GROK_FAULTS_COUNT=FILE: at its end the program writes how often it made each
+// call there, a line "CALL COUNT" each.
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -58,8 +59,21 @@ template <class F> F *next(const char *name) {
 }
 #define NEXT(name) static auto *const real = next<decltype(name)>(#name)
 
-bool fails(Call call) {
-  if (!counting.load(std::memory_order_relaxed))
+constexpr int kMostFiles = 1024;
+std::atomic<bool> namedFiles[kMostFiles];
+
+const char *meantName() {
+  static const char *const name = std::getenv("GROK_FAULTS_IN");
+  return name;
+}
+
+/// Of an open file; -1: the call has none.
+bool isMeant(int file) {
+  return !meantName() || (file >= 0 && file < kMostFiles && namedFiles[file]);
+}
+
+bool fails(Call call, int file = -1) {
+  if (!counting.load(std::memory_order_relaxed) || !isMeant(file))
     return false;
   if (++counts[call] != failAt || failing != call)
     return false;
@@ -76,9 +90,13 @@ size_t part(Call call, size_t bytes) {
                                                                : bytes;
 }
 
+bool contains(const char *path, const char *name) {
+  return name && std::strstr(path, name);
+}
+
 void opened(const char *path) {
   static const char *const after = std::getenv("GROK_FAULTS_AFTER");
-  if (after && std::strstr(path, after))
+  if (contains(path, after))
     counting = true;
 }
 
@@ -120,27 +138,30 @@ int open(const char *path, int flags, ...) {
   mode_t mode = va_arg(list, mode_t);
   va_end(list);
   opened(path);
-  return fails(kOpen) ? -1 : real(path, flags, mode);
+  const int file = fails(kOpen) ? -1 : real(path, flags, mode);
+  if (file >= 0 && file < kMostFiles)
+    namedFiles[file] = contains(path, meantName());
+  return file;
 }
 
 ssize_t read(int file, void *to, size_t bytes) {
   NEXT(read);
-  return fails(kRead) ? -1 : real(file, to, part(kRead, bytes));
+  return fails(kRead, file) ? -1 : real(file, to, part(kRead, bytes));
 }
 
 ssize_t write(int file, const void *from, size_t bytes) {
   NEXT(write);
-  return fails(kWrite) ? -1 : real(file, from, part(kWrite, bytes));
+  return fails(kWrite, file) ? -1 : real(file, from, part(kWrite, bytes));
 }
 
 ssize_t pread(int file, void *to, size_t bytes, off_t at) {
   NEXT(pread);
-  return fails(kRead) ? -1 : real(file, to, part(kRead, bytes), at);
+  return fails(kRead, file) ? -1 : real(file, to, part(kRead, bytes), at);
 }
 
 ssize_t pwrite(int file, const void *from, size_t bytes, off_t at) {
   NEXT(pwrite);
-  return fails(kWrite) ? -1 : real(file, from, part(kWrite, bytes), at);
+  return fails(kWrite, file) ? -1 : real(file, from, part(kWrite, bytes), at);
 }
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int file,
@@ -152,24 +173,24 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file,
 
 int fsync(int file) {
   NEXT(fsync);
-  return fails(kFsync) ? -1 : real(file);
+  return fails(kFsync, file) ? -1 : real(file);
 }
 
 int flock(int file, int operation) {
   NEXT(flock);
-  return fails(kFlock) ? -1 : real(file, operation);
+  return fails(kFlock, file) ? -1 : real(file, operation);
 }
 
 int fdatasync(int file) {
   NEXT(fdatasync);
-  return fails(kFsync) ? -1 : real(file);
+  return fails(kFsync, file) ? -1 : real(file);
 }
 
 /// What only begins to write says nothing of the disk.
 int sync_file_range(int file, off_t at, off_t bytes, unsigned flags) {
   NEXT(sync_file_range);
   const bool waits = flags & SYNC_FILE_RANGE_WAIT_AFTER;
-  return waits && fails(kFsync) ? -1 : real(file, at, bytes, flags);
+  return waits && fails(kFsync, file) ? -1 : real(file, at, bytes, flags);
 }
 
 int mkdir(const char *path, mode_t mode) {
@@ -179,7 +200,7 @@ int mkdir(const char *path, mode_t mode) {
 
 int fallocate(int file, int mode, off_t offset, off_t bytes) {
   NEXT(fallocate);
-  return fails(kFallocate) ? -1 : real(file, mode, offset, bytes);
+  return fails(kFallocate, file) ? -1 : real(file, mode, offset, bytes);
 }
 
 int rename(const char *from, const char *to) {
@@ -196,7 +217,7 @@ int renameat2(int fromFolder, const char *from, int toFolder, const char *to,
 /// It closes all the same, as Linux does.
 int close(int file) {
   NEXT(close);
-  const bool fail = fails(kClose);
+  const bool fail = fails(kClose, file);
   const int result = real(file);
   if (fail)
     errno = failWith;

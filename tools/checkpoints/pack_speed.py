@@ -9,6 +9,7 @@ import resource
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 
 
@@ -38,7 +39,9 @@ def cpu_seconds():
 def timed(command):
     """Seconds, and those of CPU."""
     begin, cpu = time.monotonic(), cpu_seconds()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
     return time.monotonic() - begin, cpu_seconds() - cpu
 
 

@@ -1,6 +1,7 @@
-"""Ends a command by a signal once its journal vouches for some of the blob: killed.py [--signal NAME] OUTPUT COMMAND...
+"""Ends a command by a signal once its journal vouches for a part of the blob: killed.py [--signal NAME] LIBRARY OUTPUT COMMAND...
 
-The signal is SIGKILL unless another is named. Prints what the command said then, and what is there.
+LIBRARY is the one of faults, which sends the signal before the second note. It is SIGKILL unless another is named. A command
+that wrote one note only, as it hashed more slowly than it packed, is run again. Prints what the command said, and what is there.
 """
 import glob
 import os
@@ -8,15 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
-from journal import notes
-
-NOTES, MOST_NOTES = 2, 3  # with more, all may be packed
+WRITE = 3  # the first is the journal's key
 number, arguments = signal.SIGKILL, sys.argv[1:]
 if arguments[0] == "--signal":
     number, arguments = signal.Signals[arguments[1]], arguments[2:]
-output, command = arguments[0], arguments[1:]
+library, output, command = arguments[0], arguments[1], arguments[2:]
 
 
 def unignore():
@@ -25,23 +23,17 @@ def unignore():
         signal.signal(number, signal.SIG_DFL)
 
 
-def main():
-    for _ in range(20):
-        shutil.rmtree(output, ignore_errors=True)
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=unignore)
-        while process.poll() is None and notes(output, process.pid) < NOTES:
-            time.sleep(0.0005)
-        process.send_signal(number)
-        errors = process.communicate()[1]
-        left = sorted(glob.glob(glob.escape(output) + "*"))
-        if process.returncode == -number and left and not os.path.exists(output) and \
-                notes(output, process.pid) <= MOST_NOTES:
-            print(errors, end="")
-            return print("there:", *left)
-        for path in left:
-            if path != output:
-                shutil.rmtree(path)
-    sys.exit("never killed in time")
+def killed():
+    shutil.rmtree(output, ignore_errors=True)
+    environment = {**os.environ, "LD_PRELOAD": library, "GROK_FAULTS_AFTER": "/packing", "GROK_FAULTS_IN": "/packing",
+                   "GROK_FAULTS": f"write:{WRITE}:sig{int(number)}"}
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=unignore)
 
 
-main()
+for _ in range(20):
+    if (done := killed()).returncode != 0:
+        break
+if done.returncode != -number or os.path.exists(output):
+    sys.exit(f"status {done.returncode}, expected {number.name}\n{done.stderr}")
+print(done.stderr, end="")
+print("there:", *sorted(glob.glob(glob.escape(output) + "*")))
