@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/bundle/BlobWriter.h"
 #include "runtime/bundle/Bundle.h"
 #include "runtime/bundle/BundleCheck.h"
+#include "runtime/bundle/BundlePlace.h"
 #include "runtime/bundle/FileIO.h"
 #include "runtime/bundle/Manifest.h"
 #include "runtime/bundle/OutputFile.h"
@@ -19,73 +17,6 @@ namespace {
 
 std::span<const uint8_t> asBytes(const std::string &text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
-}
-
-/// An error for what no rename can put a bundle in the place of.
-absl::Status checkReplaceable(const std::string &path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  if (name == "." || name == ".." || name.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": found a directory without its name, expected "
-                           "the name of a bundle; give it by its own, as "
-                           "OUT.grok"));
-  struct statx info;
-  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
-      info.stx_attributes & STATX_ATTR_MOUNT_ROOT)
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": found a mount point, expected a bundle or "
-                           "nothing; choose a name inside of it"));
-  return absl::OkStatus();
-}
-
-/// Whether a bundle is at `path`; an error if something else is.
-absl::StatusOr<bool> findBundle(const std::string &path) {
-  struct stat info;
-  if (::lstat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT)
-      return false;
-    return systemError(path, "opening", errno);
-  }
-  constexpr const char *kRemedy =
-      ", expected a bundle or nothing; remove it or write elsewhere";
-  if (!S_ISDIR(info.st_mode))
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, ": found ", S_ISLNK(info.st_mode) ? "a symbolic link" : "a file",
-        kRemedy));
-  std::string file = absl::StrCat(path, "/", kManifestFile);
-  absl::StatusOr<std::string> text = readWholeFile(file, 1 << 30);
-  if (!text.ok())
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, ": found a directory without a readable manifest.json", kRemedy));
-  absl::StatusOr<Manifest> manifest = readManifest(*text, file);
-  if (!manifest.ok())
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": found what is no bundle of this release", kRemedy,
-                     " (", manifest.status().message(), ")"));
-  // Damaged files may be replaced, files of someone else may not.
-  absl::StatusOr<std::vector<std::string>> names = listDirectory(path);
-  if (!names.ok())
-    return names.status();
-  for (const std::string &name : *names) {
-    std::string entry = absl::StrCat(path, "/", name);
-    if (name != kManifestFile && !manifest->files.count(name))
-      return absl::FailedPreconditionError(absl::StrCat(
-          entry, ": found a file that is not the bundle's", kRemedy));
-    if (absl::Status s = regularFileSize(entry).status(); !s.ok())
-      return s;
-  }
-  return true;
-}
-
-/// An error for what lies inside of another bundle, which would be one no more:
-/// its manifest lists every file.
-absl::Status checkOutside(const std::string &path) {
-  for (const std::string &directory : enclosingDirectories(path))
-    if (findBundle(directory).value_or(false))
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": found a name inside of the bundle ", directory,
-          ", expected an output apart from it; choose another name"));
-  return absl::OkStatus();
 }
 
 /// Of everything that the blob follows from; empty: the weights are not known
@@ -190,7 +121,7 @@ absl::Status writeBundle(const std::string &givenPath,
   std::string path = trimSlashes(givenPath);
   if (path.empty())
     return absl::InvalidArgumentError("found an empty bundle path");
-  for (auto check : {checkReplaceable, checkOutside})
+  for (auto check : {checkReplaceable, checkOutsideOfBundles})
     if (absl::Status s = check(path); !s.ok())
       return s;
   if (absl::Status s = checkContents(contents, weights); !s.ok())

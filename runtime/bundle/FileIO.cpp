@@ -386,6 +386,21 @@ absl::Status StagedDirectory::removeLast(const std::string &file,
   return absl::OkStatus();
 }
 
+/// Where names cannot be exchanged. Under the name of a temporary, so that what
+/// a killed run leaves of it is named by the next.
+absl::Status StagedDirectory::moveAside(std::string &old) {
+  return createTemporary(target_, [&](const std::string &name) {
+    if (::mkdir(name.c_str(), 0777) != 0)
+      return systemError(name, "creating", errno);
+    old = name;
+    if (::rename(target_.c_str(), name.c_str()) == 0)
+      return absl::OkStatus();
+    int error = errno;
+    ::rmdir(name.c_str());
+    return systemError(target_, "replacing", error);
+  });
+}
+
 /// What goes away afterwards is the temporary then.
 absl::Status StagedDirectory::putIntoPlace(bool replace,
                                            const TemporariesLock &lock) {
@@ -394,9 +409,10 @@ absl::Status StagedDirectory::putIntoPlace(bool replace,
   if (replace && ::renameat2(AT_FDCWD, path().c_str(), AT_FDCWD,
                              target_.c_str(), RENAME_EXCHANGE) == 0)
     return absl::OkStatus();
-  std::string old = absl::StrCat(target_, ".old-", ::getpid());
-  if (replace && ::rename(target_.c_str(), old.c_str()) != 0)
-    return systemError(target_, "replacing", errno);
+  std::string old;
+  if (replace)
+    if (absl::Status status = moveAside(old); !status.ok())
+      return status;
   if (::rename(path().c_str(), target_.c_str()) != 0) {
     int error = errno;
     if (replace)

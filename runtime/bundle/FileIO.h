@@ -128,6 +128,7 @@ public:
 private:
   absl::Status removeLast(const std::string &file, const TemporariesLock &lock);
   absl::Status putIntoPlace(bool replace, const TemporariesLock &lock);
+  absl::Status moveAside(std::string &old);
   std::string target_;
   Temporary staged_;
   DirectoryLock lock_, replacedLock_; // the second of what is replaced

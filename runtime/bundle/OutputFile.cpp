@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/bundle/BundlePlace.h"
 
 namespace grok {
 namespace {
@@ -159,7 +160,7 @@ absl::Status checkApart(const std::string &output,
       return absl::InvalidArgumentError(absl::StrCat(
           output, ": found a file of the input ", input,
           ", expected an output apart from it; choose another name"));
-  return absl::OkStatus();
+  return checkOutsideOfBundles(place->path);
 }
 
 absl::StatusOr<std::unique_ptr<OutputFile>>

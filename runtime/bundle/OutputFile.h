@@ -43,7 +43,7 @@ private:
 
 /// InvalidArgument if writing `output` would change one of `inputs`, which are
 /// files and directories of files: if it is one of their files, under whatever
-/// name, or lies inside of a directory.
+/// name, or lies inside of a directory; or if it lies inside of any bundle.
 absl::Status checkApart(const std::string &output,
                         std::initializer_list<std::string> inputs);
 

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define GROK_TOKENIZER_VERSION 3
+#define GROK_TOKENIZER_VERSION 4
 
 /* A piece of text or a list of ids, or an error message, owned by the caller
  * who frees it with `release`. */
@@ -23,8 +23,9 @@ typedef struct grok_tokenizer_result {
 
 typedef struct grok_tokenizer_plugin {
   uint32_t version; /* GROK_TOKENIZER_VERSION */
-  /* NULL, and an error in the result, if the model cannot be read. */
-  void *(*open)(const char *path, grok_tokenizer_result *error);
+  /* Of a tokenizer.model's bytes. NULL, and an error in the result, if they are
+   * no model. */
+  void *(*open)(const char *bytes, size_t size, grok_tokenizer_result *error);
   void (*close)(void *tokenizer);
   /* One more than the largest id. */
   uint32_t (*piece_count)(void *tokenizer);

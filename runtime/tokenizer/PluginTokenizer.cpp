@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/bundle/InputFile.h"
 #include "runtime/bundle/SharedLibrary.h"
 
 namespace grok {
@@ -56,11 +57,6 @@ std::string takeError(const grok_tokenizer_plugin &plugin,
   plugin.release(&result);
   return error;
 }
-absl::Status failure(const grok_tokenizer_plugin &plugin,
-                     grok_tokenizer_result &result) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("tokenizer: ", takeError(plugin, result)));
-}
 
 } // namespace
 
@@ -90,8 +86,12 @@ absl::Status PluginTokenizer::load(const std::string &path,
     return absl::UnavailableError(absl::StrCat(
         "tokenizer plugin: found none of version ", GROK_TOKENIZER_VERSION,
         " in the shared object; name another in ", kPluginVariable));
+  path_ = path;
+  absl::StatusOr<std::string> model = readInputFile(path, kMaxTokenizerBytes);
+  if (!model.ok())
+    return model.status();
   grok_tokenizer_result error{};
-  tokenizer_ = plugin_->open(path.c_str(), &error);
+  tokenizer_ = plugin_->open(model->data(), model->size(), &error);
   if (!tokenizer_)
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": found what SentencePiece cannot read (",
@@ -115,7 +115,7 @@ PluginTokenizer::decode(const std::vector<int32_t> &ids) const {
   grok_tokenizer_result result =
       plugin_->decode(tokenizer_, ids.data(), ids.size());
   if (result.error)
-    return failure(*plugin_, result);
+    return failure(result);
   std::string text(result.text, result.length);
   plugin_->release(&result);
   return text;
@@ -128,10 +128,15 @@ absl::StatusOr<std::vector<int32_t>> PluginTokenizer::stopIds() const {
 absl::StatusOr<std::vector<int32_t>>
 PluginTokenizer::idsOf(grok_tokenizer_result result) const {
   if (result.error)
-    return failure(*plugin_, result);
+    return failure(result);
   std::vector<int32_t> ids(result.ids, result.ids + result.length);
   plugin_->release(&result);
   return ids;
+}
+
+absl::Status PluginTokenizer::failure(grok_tokenizer_result &result) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path_, ": ", takeError(*plugin_, result)));
 }
 
 } // namespace grok

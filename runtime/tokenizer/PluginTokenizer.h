@@ -33,7 +33,10 @@ private:
   absl::Status load(const std::string &path, uint32_t vocabulary);
   absl::StatusOr<std::vector<int32_t>>
   idsOf(grok_tokenizer_result result) const;
+  /// Of a result, which it frees.
+  absl::Status failure(grok_tokenizer_result &result) const;
 
+  std::string path_;
   void *library_;
   const grok_tokenizer_plugin *plugin_ = nullptr;
   void *tokenizer_ = nullptr;

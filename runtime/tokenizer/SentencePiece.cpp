@@ -4,10 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/tokenizer/Plugin.h"
+#include "runtime/tokenizer/SentencePieceCheck.h"
 
 namespace {
 
@@ -43,11 +46,15 @@ template <typename F> grok_tokenizer_result guarded(const F &body) {
   }
 }
 
-void *openModel(const char *path, grok_tokenizer_result *error) {
+void *openModel(const char *bytes, size_t size, grok_tokenizer_result *error) {
   void *opened = nullptr;
   *error = guarded([&]() -> grok_tokenizer_result {
+    const std::string_view model(bytes, size);
+    if (auto fault = grok::findSentencePieceFault(model))
+      return failure(*fault);
     auto processor = std::make_unique<SentencePieceProcessor>();
-    if (auto status = processor->Load(path); !status.ok())
+    if (auto status = processor->LoadFromSerializedProto({bytes, size});
+        !status.ok())
       return failure(status.ToString());
     opened = processor.release();
     return {};

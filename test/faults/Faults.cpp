@@ -4,10 +4,11 @@
 // errno ERROR, a number; "CALL:0:short" lets each read or write move only a
 // part of what it is asked to; "CALL:N:sigNUMBER" sends the program a signal
 // before that call. Only calls after the program has opened a file
-// whose name contains GROK_FAULTS_AFTER count, and with GROK_FAULTS_IN=NAME only
-// those that read, write, sync or lock a file whose name contains NAME.
-// GROK_FAULTS_COUNT=FILE: at its end the program writes how often it made each
-// call there, a line "CALL COUNT" each.
+// whose name contains GROK_FAULTS_AFTER count, and with GROK_FAULTS_IN=NAME
+// only those that read, write, sync or lock a file whose name contains NAME.
+// GROK_FAULTS_NO_EXCHANGE: no two names can be exchanged, as on some file
+// systems. GROK_FAULTS_COUNT=FILE: at its end the program writes how often it
+// made each call there, a line "CALL COUNT" each.
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -211,6 +212,10 @@ int rename(const char *from, const char *to) {
 int renameat2(int fromFolder, const char *from, int toFolder, const char *to,
               unsigned flags) {
   NEXT(renameat2);
+  if (flags & RENAME_EXCHANGE && std::getenv("GROK_FAULTS_NO_EXCHANGE")) {
+    errno = EINVAL;
+    return -1;
+  }
   return fails(kRename) ? -1 : real(fromFolder, from, toFolder, to, flags);
 }
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import bundles
+import sentencepiece
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.path.insert(0, os.path.join(ROOT, "tools/checkpoints"))
@@ -37,6 +38,7 @@ SOURCES = {
     "model": ("runtime/bundle/Manifest.cpp", "runtime/bundle/ModelConfig.cpp"),
     "index": ("runtime/checkpoint/ShardedIndex.cpp",),
     "tokjson": ("runtime/tokenizer/BytePair.cpp",),
+    "sentencepiece": (),
     "serve": ("tools/grokrun/serve/Protocol.cpp",),
     "histogram": ("compiler/Routing/Pruning.cpp",),
     "safetensors": ("runtime/checkpoint/HeaderJson.cpp", "runtime/checkpoint/SafetensorsHeader.cpp"),
@@ -53,6 +55,7 @@ BINARY = {
     "pickle": [b"\x80\x02", b"\x8a\x08", b"\x8d", b"\x95", b"c", b"R", b"Q", b"h", b"q", b"r", b"j", b"(", b"t", b"}", b"]", b"u", b"s", b"b", b"."],
     "zip": [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"\xff\xff\xff\xff", b"\x01\x00\x18\x00"],
     "gguf": [b"GGUF", *(bytes([t, 0, 0, 0]) for t in range(13)), b"\xff" * 8, b"\0" * 8],
+    "sentencepiece": [b"\x0a", b"\x12", b"\x1a", b"\x15", b"\x18", b"\x2a", b"\x98\x02\x01", b"\xe2\x96\x81", b"<0x41>", b"\xff" * 4, b"\0" * 4],
     "plan": [b"GROKPLAN", b"\xff" * 4, b"\xff" * 8, b"\0" * 8],
 }
 BINARY["jax"] = BINARY["pickle"]
@@ -93,6 +96,10 @@ def texts():
     more = more.replace(json.dumps(tokens["special_tokens"]), json.dumps(special))
     yield "tokjson", "v1.json", more.encode()
     yield "tokjson", "pattern.json", more[:-1].encode() + b',"pat_str":"\\\\p{L}+|\\\\s+|(?i:\'s)|."}'
+    for kind in sentencepiece.TYPES:
+        yield "sentencepiece", kind, sentencepiece.model(kind)
+    yield "sentencepiece", "rules", sentencepiece.model("bpe", rules=True)
+    yield "sentencepiece", "bytes", sentencepiece.model("unigram", byte_fallback=True)
     yield "serve", "ids", b'{"id":"a","ids":[0,2147483647],"max_new_tokens":7,"deadline_ms":1.5,"stream":true,"seed":18446744073709551615}'
     yield "serve", "prompt", '{"id":-7,"prompt":"Grüße, \\ud83d\\ude00\\n","ignore_eos":true,"temperature":0.5}'.encode()
     yield "serve", "deep", b'{"prompt":' + b"[" * 9 + b"]" * 9 + b"}"

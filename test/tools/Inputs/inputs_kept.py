@@ -72,6 +72,19 @@ for command, inputs in commands:
     subprocess.run([*command, "apart"], check=True, capture_output=True)
     os.remove("apart")
 
+# No output lies in a bundle that is no input either.
+shutil.copytree("m.grok", "other.grok")
+before = contents()
+for command, _ in commands:
+    for output in ("other.grok/manifest.json", "other.grok/new"):
+        run = subprocess.run([*command, output], capture_output=True, text=True)
+        said = f"error: {output}: found a name inside of the bundle {os.path.realpath('other.grok')}, expected an output apart from it"
+        assert (run.returncode, run.stderr) == (1, f"{said}; choose another name\n"), run
+        refused += 1
+assert contents() == before
+shutil.rmtree("other.grok")
+before = contents()
+
 # A bundle replaces a bundle, but lies in none.
 os.symlink("m.grok", "way")
 retarget = [grokc, "retarget", "m.grok", "--banks", "3", "-o"]

@@ -58,8 +58,7 @@ protected:
                                     none + "x", blank + none, blank + blank})
       model += piece(text, kNormal);
     model += piece("<one>", kControl) + piece("<two>", kControl);
-    std::string path =
-        testing::TempDir() + "grok-pieces-" + std::to_string(getpid());
+    path = testing::TempDir() + "grok-pieces-" + std::to_string(getpid());
     std::ofstream(path, std::ios::binary) << model;
     auto opened = PluginTokenizer::open(path, kVocabulary);
     unlink(path.c_str());
@@ -91,6 +90,7 @@ protected:
           << testing::PrintToString(ids) << ", " << count << " of them";
     }
   }
+  std::string path;
   std::unique_ptr<PluginTokenizer> tokenizer;
   size_t decoded = 0; // ids
 };
@@ -190,7 +190,7 @@ TEST_P(SentencePieceTest, AnIdThatHasNoPieceIsAnError) {
   PieceDecoder decoder(
       [this](const Ids &ids) { return tokenizer->decode(ids); });
   EXPECT_EQ(decoder.add(int32_t(kVocabulary)).status().message(),
-            "tokenizer: found id 2056, expected less than 2056");
+            path + ": found id 2056, expected less than 2056");
 }
 
 INSTANTIATE_TEST_SUITE_P(Blanks, SentencePieceTest,
