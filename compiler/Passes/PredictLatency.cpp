@@ -22,9 +22,6 @@ using namespace grok::plan;
 
 namespace {
 
-/// The reference request: prompt and new positions.
-constexpr uint32_t kPrompt = 512, kGenerated = 64;
-
 /// A best or worst case.
 struct Case {
   Terms terms;
@@ -164,8 +161,11 @@ void PredictLatency::predict(LatencyModel &model, StepRouting &routing,
                              uint32_t batch) {
   DeviceOp device = getOperation();
   uint32_t seq = device.find<BoundsOp>().getSeq();
-  uint32_t generated = std::min(kGenerated, (seq + 1) / 2);
-  uint32_t prompt = std::max(1u, std::min(kPrompt, seq - generated));
+  uint32_t prompt = promptTokens, generated = newTokens;
+  if (uint64_t(prompt) + generated > seq) {
+    generated = std::min(generated, (seq + 1) / 2);
+    prompt = std::max(1u, std::min(prompt, seq - generated));
+  }
   add(PredictionScope::Step, batch, prompt, 0,
       step(routing.anywhere(batch), routing.expectedAt(prompt - 1, batch),
            [&](const Outcome &o) {
@@ -183,6 +183,12 @@ void PredictLatency::runOnOperation() {
   }
   if (device.find<PredictionOp>()) {
     device.emitOpError("has its latency predicted already");
+    return signalPassFailure();
+  }
+  if (promptTokens == 0 || newTokens == 0) {
+    device.emitOpError("cannot have a request of ")
+        << promptTokens.getValue() << " + " << newTokens.getValue()
+        << " ids predicted; expected at least 1 + 1";
     return signalPassFailure();
   }
   LatencyModel model(device);

@@ -128,7 +128,9 @@ std::vector<std::unique_ptr<Pass>> Lowering::planPasses() {
   passes.push_back(createPlanMemory({.allowOversize = request_.allowOversize}));
   passes.push_back(createPlanPrefill(
       {.maxPrefill = o.maxPrefill, .allowOversize = request_.allowOversize}));
-  passes.push_back(createPredictLatency());
+  passes.push_back(
+      createPredictLatency({.promptTokens = request_.shape.prompt,
+                            .newTokens = request_.shape.generated}));
   return passes;
 }
 

@@ -24,6 +24,11 @@ enum class EmitPhase { kGrok, kPlan, kPtx, kBundle };
 /// "grok", "plan", "ptx" or "bundle"; nullopt for anything else.
 std::optional<EmitPhase> parseEmitPhase(std::string_view name);
 
+/// Ids of a row's prompt, and those that it gets.
+struct RequestShape {
+  uint32_t prompt = 512, generated = 64;
+};
+
 struct CompileRequest {
   ModelConfig model;
   /// Where the model's keys stand (json::Document's file and lines), for the
@@ -43,6 +48,8 @@ struct CompileRequest {
   /// The policy whose worst predicted request is the shortest; the one in
   /// `options` is not looked at. Recorded in the bundle as chosen.
   bool autoSmPolicy = false, autoBankPolicy = false;
+  /// The request that is predicted, fewer ids where rows are shorter.
+  RequestShape shape;
   /// What no predicted request may exceed, in seconds.
   std::optional<double> deadline;
   EmitPhase emit = EmitPhase::kBundle;

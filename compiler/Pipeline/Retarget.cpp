@@ -5,6 +5,7 @@
 #include "compiler/Pipeline/Build.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "runtime/bundle/Manifest.h"
+#include "runtime/bundle/Prediction.h"
 
 namespace grok {
 namespace {
@@ -32,6 +33,14 @@ absl::StatusOr<Target> chooseTarget(const RetargetRequest &request,
   return target;
 }
 
+/// Of the requests that were predicted.
+RequestShape shapeOf(const Bundle &bundle) {
+  for (const Prediction &one : predictionsOf(bundle.manifest().predictionJson))
+    if (one.key.request)
+      return {one.key.context, one.key.generated};
+  return {}; // of a format without
+}
+
 /// The request that compiled `bundle`, for another target.
 absl::StatusOr<CompileRequest> recompile(const RetargetRequest &request,
                                          const Bundle &bundle) {
@@ -43,6 +52,7 @@ absl::StatusOr<CompileRequest> recompile(const RetargetRequest &request,
   compile.target = *std::move(target);
   compile.options = bundle.options();
   compile.weights = bundle.manifest().weights;
+  compile.shape = shapeOf(bundle);
   compile.allowOversize = request.allowOversize;
   compile.output = request.output;
   return compile;

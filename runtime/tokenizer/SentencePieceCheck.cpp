@@ -107,7 +107,8 @@ template <typename F> Fault forEachField(std::string_view message, F visit) {
 /// A double-array trie. What may come after a node is at the node's base,
 /// exclusive-or the byte.
 struct Trie {
-  explicit Trie(std::string_view bytes) : units(bytes.size() / sizeof(uint32_t)) {
+  explicit Trie(std::string_view bytes)
+      : units(bytes.size() / sizeof(uint32_t)) {
     std::memcpy(units.data(), bytes.data(), units.size() * sizeof(uint32_t));
   }
   bool isNode(uint64_t index, uint64_t byte) const {
@@ -150,9 +151,9 @@ private:
   enum : uint8_t { kNew, kOpen, kDone };
   struct Step {
     uint64_t base;
-    bool leaf;          // the node's own
-    uint64_t byte = 0;  // the next one to look for
-    size_t leaves = 0;  // at most, on a way from here
+    bool leaf;         // the node's own
+    uint64_t byte = 0; // the next one to look for
+    size_t leaves = 0; // at most, on a way from here
   };
 
   /// `index`: of a node.

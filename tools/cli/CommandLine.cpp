@@ -90,6 +90,8 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string name,
                                      CLI::AppFormatMode mode) const {
   std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
   help.erase(help.find_last_not_of('\n') + 1);
+  if (size_t blank = help.find("\n\n"); blank != help.npos)
+    help.erase(blank, 1);
   return help + "\n";
 }
 

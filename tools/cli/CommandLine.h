@@ -11,7 +11,8 @@
 
 namespace grok::cli {
 
-/// Help without an empty line at its end, so that more of it fits a screen.
+/// Help without empty lines at its end and before its first list, so that more
+/// of it fits a screen.
 class HelpFormatter : public CLI::Formatter {
 public:
   std::string make_help(const CLI::App *app, std::string name,

@@ -26,7 +26,7 @@ struct Arguments {
                                                       maxPrefill;
   std::string smPolicy = "all", bankPolicy = "striped", activations = "single",
               gelu;
-  std::string pruningRatio, histogram, emit = "bundle", deadline;
+  std::string pruningRatio, histogram, emit = "bundle", shape, deadline;
   bool keepUnreachable = false, allowOversize = false, trace = false;
 };
 
@@ -45,6 +45,28 @@ Words<WeightType> weightWords() {
     if (quantization != Quantization::kNone)
       words.push_back({word, {std::nullopt, quantization}});
   return words;
+}
+
+/// --request: what was asked for is predicted as it is, or not at all.
+absl::Status readShape(const Arguments &args, CompileRequest &request) {
+  if (args.shape.empty())
+    return absl::OkStatus();
+  const std::string_view text = args.shape;
+  const size_t plus = std::min(text.find('+'), text.size() - 1);
+  const uint32_t row = request.options.maxSeq
+                           ? request.options.maxSeq
+                           : std::min(request.model.maxPositions, 8192u);
+  uint64_t prompt = 0, generated = 0;
+  if (!cli::parseDecimal(text.substr(0, plus), prompt, row) ||
+      !cli::parseDecimal(text.substr(plus + 1), generated, row) || !prompt ||
+      !generated || prompt + generated > row)
+    return badFlag(
+        "--request", args.shape,
+        absl::StrCat("PROMPT+NEW ids, at least 1+1, together at most "
+                     "the ",
+                     row, " positions of a row"));
+  request.shape = {uint32_t(prompt), uint32_t(generated)};
+  return absl::OkStatus();
 }
 
 absl::Status readDeadline(const Arguments &args, CompileRequest &request) {
@@ -109,8 +131,9 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
   o.activations = *activations;
   o.keepUnreachable = args.keepUnreachable;
   o.trace = args.trace;
-  if (absl::Status status = readDeadline(args, request); !status.ok())
-    return status;
+  for (auto read : {readShape, readDeadline})
+    if (absl::Status status = read(args, request); !status.ok())
+      return status;
   if (o.trace && request.target.isCpu())
     return absl::InvalidArgumentError(
         absl::StrCat("--trace: found the target '", request.target.name,
@@ -306,6 +329,8 @@ Action addCompile(CLI::App &app) {
          "drop the least used part R of the experts, 0 <= R < 1");
   option("--expert-histogram", args->histogram, "FILE",
          "use of the experts, by grokrun eval");
+  option("--request", args->shape, "PROMPT+NEW",
+         "ids of the request that is predicted (default 512+64)");
   option("--deadline-ms", args->deadline, "X",
          "refuse if the worst predicted request takes longer");
   option("--emit", args->emit, "PHASE",

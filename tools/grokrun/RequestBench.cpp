@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/bundle/KernelAbi.h"
 #include "runtime/bundle/Sampling.h"
 #include "tools/cli/Signals.h"
 
@@ -38,13 +37,15 @@ absl::StatusOr<uint64_t> residentBytes() {
   return resident * uint64_t(sysconf(_SC_PAGESIZE));
 }
 
-/// The batch of request `index`. Its rows' ids are in place already.
+/// The batch of request `index`. Its rows' ids are in place already. Seeds and
+/// requests that are near each other share no prompt.
 void drawPrompts(const RequestBenchOptions &o, uint32_t index, uint32_t vocab,
                  BatchRequest &request) {
+  const uint64_t seed = sampling::noiseKey(o.seed, index);
   for (uint32_t row = 0; row != o.rows; ++row)
     for (uint32_t position = 0; position != o.promptTokens; ++position)
-      request.rows[row].ids[position] = sampling::benchToken(
-          o.seed + uint64_t(index) * abi::kMaxBatch, position, row, vocab);
+      request.rows[row].ids[position] =
+          sampling::benchToken(seed, position, row, vocab);
 }
 
 class Bench {

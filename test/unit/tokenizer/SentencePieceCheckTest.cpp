@@ -55,7 +55,9 @@ public:
     }
     units[base] = 0x80000000 | offset;
   }
-  void link(uint32_t index, uint32_t base) { units[index] |= (index ^ base) << 10; }
+  void link(uint32_t index, uint32_t base) {
+    units[index] |= (index ^ base) << 10;
+  }
   std::string bytes() const {
     std::string all;
     for (uint32_t unit : units)
@@ -97,19 +99,25 @@ TEST(SentencePieceCheck, SoundModelsPass) {
   expectFault(model + normalizer({{"a", 0}, {"ab", 1}, {"b", 3}}, kTexts),
               "none");
   expectFault(field(3, field(2, "")), "none"); // no rules
-  expectFault("", "none"); // SentencePiece tells
+  expectFault("", "none");                     // SentencePiece tells
 }
 
 TEST(SentencePieceCheck, MessagesThatAreDamaged) {
   const char *const kDamaged =
       "found a damaged message, expected fields in the wire format";
-  expectFault("\x0a\x05" "ab", kDamaged);             // cut off
-  expectFault("\x0a", kDamaged);                      // before its size
-  expectFault(std::string(11, '\xff'), kDamaged);     // a number without end
-  expectFault("\x0b\x0c", kDamaged);                  // a group
-  expectFault("\x0d\x01\x01", kDamaged);              // 4 bytes
-  expectFault(field(1, "\x0a\x02" "a"), kDamaged);    // in a piece
-  expectFault(field(3, "\x12\x02" "a"), kDamaged);    // in a normaliser
+  expectFault("\x0a\x05"
+              "ab",
+              kDamaged);                          // cut off
+  expectFault("\x0a", kDamaged);                  // before its size
+  expectFault(std::string(11, '\xff'), kDamaged); // a number without end
+  expectFault("\x0b\x0c", kDamaged);              // a group
+  expectFault("\x0d\x01\x01", kDamaged);          // 4 bytes
+  expectFault(field(1, "\x0a\x02"
+                       "a"),
+              kDamaged); // in a piece
+  expectFault(field(3, "\x12\x02"
+                       "a"),
+              kDamaged); // in a normaliser
 }
 
 TEST(SentencePieceCheck, PiecesTooLongToRecurseOver) {
@@ -124,8 +132,9 @@ TEST(SentencePieceCheck, UserDefinedPiecesThatBeginAlike) {
     model = piece(std::string(size_t(length), 'a'), 4) + model;
   expectFault(model + piece("b", 4), "none");
   expectFault(model + piece(std::string(65, 'a'), 1), "none");
-  expectFault(model + piece(std::string(65, 'a'), 4),
-              "found 65 user-defined pieces that begin alike, expected at most 64");
+  expectFault(
+      model + piece(std::string(65, 'a'), 4),
+      "found 65 user-defined pieces that begin alike, expected at most 64");
 }
 
 TEST(SentencePieceCheck, TriesOfTheWrongSize) {
@@ -139,8 +148,9 @@ TEST(SentencePieceCheck, TriesOfTheWrongSize) {
   expectFault(field(3, field(2, map.substr(0, 100))),
               "found a normaliser's trie of 2048 bytes, expected whole units, "
               "at most 96");
-  expectFault(normalizer("abc", kTexts), "found a normaliser's trie of 3 bytes, "
-                                         "expected whole units, at most 9");
+  expectFault(normalizer("abc", kTexts),
+              "found a normaliser's trie of 3 bytes, "
+              "expected whole units, at most 9");
   expectFault(normalizer("", kTexts),
               "found no unit in a normaliser's trie, expected its root");
 }
@@ -157,11 +167,13 @@ TEST(SentencePieceCheck, NodesOutsideOfTheTrie) {
   child.link(256 ^ 'a', 512);
   expectFault(normalizer(child.bytes(), kTexts), fault);
   expectFault(normalizer(child.bytes(), kTexts, 5), fault);
-  expectFault(normalizer(child.bytes(), kTexts) + normalizer(Rules(), kTexts), fault);
+  expectFault(normalizer(child.bytes(), kTexts) + normalizer(Rules(), kTexts),
+              fault);
   TrieBuilder far; // bit 9: in units of 256
   far.units[0] = 0xfffffe00;
-  expectFault(normalizer(far.bytes(), kTexts),
-              "found unit 1073741568 of a normaliser's trie, expected less than 512");
+  expectFault(
+      normalizer(far.bytes(), kTexts),
+      "found unit 1073741568 of a normaliser's trie, expected less than 512");
 }
 
 TEST(SentencePieceCheck, ACircleInATrie) {
@@ -180,8 +192,9 @@ TEST(SentencePieceCheck, RulesThatBeginAlike) {
   rules.push_back({"b", 1});
   expectFault(normalizer(rules, kTexts), "none");
   rules.push_back({std::string(33, 'a'), 1});
-  expectFault(normalizer(rules, kTexts),
-              "found 33 rules of a normaliser that begin alike, expected at most 32");
+  expectFault(
+      normalizer(rules, kTexts),
+      "found 33 rules of a normaliser that begin alike, expected at most 32");
 }
 
 /// A way that shares its end with another counts with its own beginning.
@@ -199,8 +212,9 @@ TEST(SentencePieceCheck, RulesThatBeginAlikeInSharedNodes) {
   trie.units[cb ^ 'd'] = 1 << 8 | 'd';
   trie.link(cb ^ 'd', 256 ^ 'a' ^ trie.units[256 ^ 'a'] >> 10);
   ASSERT_EQ(c ^ trie.units[c] >> 10, cb);
-  expectFault(normalizer(trie.bytes(), kTexts),
-              "found 33 rules of a normaliser that begin alike, expected at most 32");
+  expectFault(
+      normalizer(trie.bytes(), kTexts),
+      "found 33 rules of a normaliser that begin alike, expected at most 32");
 }
 
 TEST(SentencePieceCheck, TextsOfRules) {
