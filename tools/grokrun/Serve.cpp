@@ -14,7 +14,7 @@ namespace {
 
 struct Arguments {
   std::string bundle, socket, permissions = "600", device = "auto";
-  uint32_t queue = 64;
+  uint32_t queue = 64, perClient = 0;
   bool resident = false;
 };
 
@@ -75,7 +75,8 @@ absl::Status serveCommand(const Arguments &args) {
     return s;
   std::fprintf(stderr, "serving %s at %s on %s\n", args.bundle.c_str(),
                args.socket.c_str(), session->executor->deviceName().c_str());
-  return serve::Server(socket, service, outbox, *model).run(stop);
+  return serve::Server(socket, service, outbox, *model, args.perClient)
+      .run(stop);
 }
 
 } // namespace
@@ -98,6 +99,10 @@ Action addServe(CLI::App &app) {
   cli::addDecimal(*command, "--queue", args->queue,
                   "Requests that may wait while the batch is full; more are "
                   "refused")
+      ->type_name("N");
+  cli::addDecimal(*command, "--per-client", args->perClient,
+                  "Requests of one client without an answer; 0: as many as "
+                  "fit")
       ->type_name("N");
   addDevice(*command, args->device);
   command->add_flag("--resident", args->resident,

@@ -40,3 +40,12 @@ with Server(grokrun, bundle, "--queue", str(QUEUE)) as server:
     except (BrokenPipeError, ConnectionResetError):
         print("given up")
     assert other.ask(ids=[1], max_new_tokens=1)["event"] == "done"
+
+# A client gets no more than its share, and the others find room.
+with Server(grokrun, bundle, "--queue", str(QUEUE), "--per-client", "3") as server:
+    greedy, other = Client(server), Client(server)
+    for i in range(5):
+        greedy.send(id=i, **LONG)
+    for refusal in (greedy.receive(), greedy.receive()):
+        print(refusal["id"], refusal["code"], refusal["message"])
+    print("another:", other.ask(ids=[1], max_new_tokens=3)["event"])

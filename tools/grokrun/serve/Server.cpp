@@ -153,6 +153,18 @@ void Server::refuse(Connection &connection, const nlohmann::json &id,
       refusalLine(id, refusalCode(status), std::string(status.message())));
 }
 
+/// So that one client leaves places to the others.
+absl::Status Server::checkShare(uint64_t client) const {
+  const auto own = size_t(std::ranges::count_if(
+      pending_, [&](const auto &p) { return p.second.client == client; }));
+  if (!perClient_ || own < perClient_)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("found ", own,
+                   " requests of this client without an answer, expected "
+                   "fewer; wait for one of them"));
+}
+
 /// Whether the encoder may have the text. One that is too long whatever its ids
 /// are does not take its time.
 absl::Status Server::checkText(const std::string &prompt) {
@@ -173,6 +185,8 @@ absl::Status Server::submit(uint64_t client, ParsedLine parsed) {
     return absl::UnavailableError(
         "found a server that is shutting down, expected one that takes "
         "requests; ask another one");
+  if (absl::Status status = checkShare(client); !status.ok())
+    return status;
   const bool isText = parsed.request.ids.empty();
   if (isText)
     if (absl::Status status = checkText(parsed.request.prompt); !status.ok())

@@ -34,10 +34,11 @@ struct Model {
 class Server {
 public:
   /// `outbox` must outlive the service's requests, so it was made before it.
+  /// `perClient`: requests of one client without an answer at most; 0: any.
   Server(SocketFile &socket, service::Service &service, Outbox &outbox,
-         const Model &model)
+         const Model &model, size_t perClient)
       : socket_(socket), service_(service), outbox_(outbox), model_(model),
-        encoder_(model.tokenizer, outbox) {}
+        perClient_(perClient), encoder_(model.tokenizer, outbox) {}
 
   /// Serves until `stop` is readable, then answers what was accepted. The error
   /// of the executor, if one ended it.
@@ -73,6 +74,7 @@ private:
   void takeLine(uint64_t client, Connection &connection,
                 const Connection::Line &line);
   absl::Status submit(uint64_t client, ParsedLine parsed);
+  absl::Status checkShare(uint64_t client) const;
   absl::Status checkText(const std::string &prompt);
   absl::Status start(uint64_t number, Pending &pending);
   absl::Status takeIds(uint64_t number, Pending &pending,
@@ -93,6 +95,7 @@ private:
   service::Service &service_;
   Outbox &outbox_;
   const Model &model_;
+  const size_t perClient_;
   Encoder encoder_;
   uint64_t last_ = 0; // number given to a client or a request
   std::map<uint64_t, Connection> clients_;
