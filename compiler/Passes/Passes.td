@@ -140,14 +140,15 @@ def PredictLatency : Pass<"plan-predict", "::grok::plan::DeviceOp"> {
   let description = [{
     Adds predictions for one row and for the largest batch, of a step and of a
     request of `prompt-tokens` prompt positions and `new-tokens` new ones (fewer if
-    the rows are shorter): best and worst over every routing outcome, from the target's constants. For hash
-    routing these are the sets of experts that rows can reach with some ids, at any
-    positions in a step and at the same one in a request, as the model says that the
-    device was made from; without it, any reached experts anywhere. For a learned
-    router they are all sets of expert choices. Between them stands what is expected
-    of random ids, each row's for itself, at one position: the exact distribution of
-    the number of distinct experts, times the mean over the sets of that number. With
-    a plan.prefill a request's prompt goes through it.
+    the rows are shorter): best and worst over every routing outcome, from the
+    target's constants. For hash routing these are the sets of experts that rows can
+    reach with some ids, at any positions in a step and at the same one in a
+    request, as the model says that the device was made from; without it, any
+    reached experts anywhere. For a learned router they are all sets of expert
+    choices. Between them stands what is expected of random ids, each row's for
+    itself, at one position: the exact distribution of the number of distinct
+    experts, times the mean over the sets of that number. With a plan.prefill a
+    request's prompt goes through it.
   }];
   let options = [
     Option<"promptTokens", "prompt-tokens", "uint32_t", "512", "Ids of the request's prompt">,
