@@ -32,6 +32,7 @@ typedef struct grok_tokenizer_plugin {
   /* No begin or end id is added. */
   grok_tokenizer_result (*encode)(void *tokenizer, const char *text,
                                   size_t length);
+  /* Ids that have no piece have no text, if a piece has none. */
   grok_tokenizer_result (*decode)(void *tokenizer, const int32_t *ids,
                                   size_t count);
   /* The ids after which a text ends: the model's end id and that of the piece

@@ -87,6 +87,7 @@ absl::Status PluginTokenizer::load(const std::string &path,
         "tokenizer plugin: found none of version ", GROK_TOKENIZER_VERSION,
         " in the shared object; name another in ", kPluginVariable));
   path_ = path;
+  vocabulary_ = vocabulary;
   absl::StatusOr<std::string> model = readInputFile(path, kMaxTokenizerBytes);
   if (!model.ok())
     return model.status();
@@ -94,9 +95,10 @@ absl::Status PluginTokenizer::load(const std::string &path,
   tokenizer_ = plugin_->open(model->data(), model->size(), &error);
   if (!tokenizer_)
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": found what SentencePiece cannot read (",
+        path, ": found what is not taken from a SentencePiece model (",
         takeError(*plugin_, error),
-        "), expected its model; the file is damaged: download it again"));
+        "), expected the release's; if the file is damaged, download it "
+        "again"));
   uint32_t pieces = plugin_->piece_count(tokenizer_);
   if (pieces > vocabulary)
     return absl::InvalidArgumentError(absl::StrCat(
@@ -112,6 +114,10 @@ PluginTokenizer::encode(std::string_view text) const {
 
 absl::StatusOr<std::string>
 PluginTokenizer::decode(const std::vector<int32_t> &ids) const {
+  for (int32_t id : ids)
+    if (id < 0 || uint32_t(id) >= vocabulary_)
+      return absl::InvalidArgumentError(absl::StrCat(
+          path_, ": found id ", id, ", expected less than ", vocabulary_));
   grok_tokenizer_result result =
       plugin_->decode(tokenizer_, ids.data(), ids.size());
   if (result.error)

@@ -25,6 +25,7 @@ public:
   ~PluginTokenizer();
 
   absl::StatusOr<std::vector<int32_t>> encode(std::string_view text) const;
+  /// Ids of the vocabulary that have no piece have no text.
   absl::StatusOr<std::string> decode(const std::vector<int32_t> &ids) const;
   absl::StatusOr<std::vector<int32_t>> stopIds() const;
 
@@ -37,6 +38,7 @@ private:
   absl::Status failure(grok_tokenizer_result &result) const;
 
   std::string path_;
+  uint32_t vocabulary_ = 0;
   void *library_;
   const grok_tokenizer_plugin *plugin_ = nullptr;
   void *tokenizer_ = nullptr;

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/tokenizer/Plugin.h"
@@ -15,6 +15,24 @@
 namespace {
 
 using sentencepiece::SentencePieceProcessor;
+
+struct Tokenizer {
+  SentencePieceProcessor processor;
+  /// A control piece, which has no text and ends a character's bytes, as ids
+  /// without a piece do; -1: there is none.
+  int silent = -1;
+};
+
+SentencePieceProcessor &processorOf(void *tokenizer) {
+  return static_cast<Tokenizer *>(tokenizer)->processor;
+}
+
+int findControl(const SentencePieceProcessor &processor) {
+  for (int id = 0; id < processor.GetPieceSize(); ++id)
+    if (processor.IsControl(id))
+      return id;
+  return -1;
+}
 
 char *copyText(const std::string &text) {
   auto *copy = static_cast<char *>(std::malloc(text.size() + 1));
@@ -41,6 +59,8 @@ grok_tokenizer_result copyIds(const std::vector<int> &ids) {
 template <typename F> grok_tokenizer_result guarded(const F &body) {
   try {
     return body();
+  } catch (const std::bad_alloc &) {
+    return failure("out of memory");
   } catch (const std::exception &e) {
     return failure(e.what());
   }
@@ -49,33 +69,32 @@ template <typename F> grok_tokenizer_result guarded(const F &body) {
 void *openModel(const char *bytes, size_t size, grok_tokenizer_result *error) {
   void *opened = nullptr;
   *error = guarded([&]() -> grok_tokenizer_result {
-    const std::string_view model(bytes, size);
-    if (auto fault = grok::findSentencePieceFault(model))
-      return failure(*fault);
-    auto processor = std::make_unique<SentencePieceProcessor>();
-    if (auto status = processor->LoadFromSerializedProto({bytes, size});
+    const grok::SentencePieceCheck check =
+        grok::checkSentencePiece({bytes, size});
+    if (check.fault)
+      return failure(*check.fault);
+    auto tokenizer = std::make_unique<Tokenizer>();
+    if (auto status = tokenizer->processor.LoadFromSerializedProto(check.model);
         !status.ok())
       return failure(status.ToString());
-    opened = processor.release();
+    tokenizer->silent = findControl(tokenizer->processor);
+    opened = tokenizer.release();
     return {};
   });
   return opened;
 }
 
-void closeModel(void *tokenizer) {
-  delete static_cast<SentencePieceProcessor *>(tokenizer);
-}
+void closeModel(void *tokenizer) { delete static_cast<Tokenizer *>(tokenizer); }
 
 uint32_t pieceCount(void *tokenizer) {
-  return uint32_t(
-      static_cast<SentencePieceProcessor *>(tokenizer)->GetPieceSize());
+  return uint32_t(processorOf(tokenizer).GetPieceSize());
 }
 
 grok_tokenizer_result encode(void *tokenizer, const char *text, size_t length) {
   return guarded([&]() -> grok_tokenizer_result {
     std::vector<int> ids;
-    auto status = static_cast<SentencePieceProcessor *>(tokenizer)->Encode(
-        std::string(text, length), &ids);
+    auto status =
+        processorOf(tokenizer).Encode(std::string(text, length), &ids);
     if (!status.ok())
       return failure(status.ToString());
     return copyIds(ids);
@@ -85,13 +104,13 @@ grok_tokenizer_result encode(void *tokenizer, const char *text, size_t length) {
 grok_tokenizer_result stopIds(void *tokenizer) {
   return guarded([&]() -> grok_tokenizer_result {
     constexpr char kSeparator[] = "<|separator|>";
-    auto *processor = static_cast<SentencePieceProcessor *>(tokenizer);
+    const SentencePieceProcessor &processor = processorOf(tokenizer);
     std::vector<int> ids;
-    if (int end = processor->eos_id(); end >= 0)
+    if (int end = processor.eos_id(); end >= 0)
       ids.push_back(end);
     // What is no piece has the unknown piece's id.
-    if (int id = processor->PieceToId(kSeparator);
-        processor->IdToPiece(id) == kSeparator)
+    if (int id = processor.PieceToId(kSeparator);
+        processor.IdToPiece(id) == kSeparator)
       ids.push_back(id);
     return copyIds(ids);
   });
@@ -100,15 +119,17 @@ grok_tokenizer_result stopIds(void *tokenizer) {
 grok_tokenizer_result decode(void *tokenizer, const int32_t *ids,
                              size_t count) {
   return guarded([&]() -> grok_tokenizer_result {
-    auto *processor = static_cast<SentencePieceProcessor *>(tokenizer);
+    const auto &[processor, silent] = *static_cast<Tokenizer *>(tokenizer);
     std::vector<int> pieces(ids, ids + count);
-    for (int id : pieces)
-      if (id < 0 || id >= processor->GetPieceSize())
-        return failure("found id " + std::to_string(id) +
-                       ", expected less than " +
-                       std::to_string(processor->GetPieceSize()));
+    for (int &id : pieces) {
+      if (id >= processor.GetPieceSize())
+        id = silent;
+      if (id < 0)
+        return failure("found an id without a piece, expected less than " +
+                       std::to_string(processor.GetPieceSize()));
+    }
     std::string text;
-    if (auto status = processor->Decode(pieces, &text); !status.ok())
+    if (auto status = processor.Decode(pieces, &text); !status.ok())
       return failure(status.ToString());
     char *copy = copyText(text);
     if (!copy)

@@ -10,14 +10,14 @@ namespace {
 
 using Fault = std::optional<std::string>;
 
-/// SentencePiece puts every piece into a trie by a function that calls itself
-/// for each byte, and takes apart unused ones likewise.
-constexpr size_t kMostPieceBytes = 4096;
+/// SentencePiece looks for pieces this far from every place of a text, and puts
+/// each into a trie by a function that calls itself for every byte.
+constexpr size_t kMostPieceBytes = 512;
 /// Matches that it has room for, beginning at one place of a text.
 constexpr size_t kMostRules = 32, kMostUserDefined = 64;
-/// Of a text that takes the place of another: the longest in Unicode's NFKC has
-/// 33 bytes.
-constexpr size_t kMostReplacement = 256;
+/// Of a normaliser's rules: bytes that one takes, and bytes that it puts in for
+/// each. Of Unicode's NFKC it is 11 at most, 33 for U+FDFA.
+constexpr size_t kMostRuleBytes = 64, kMostGrowth = 12;
 /// Following the units of so many takes a second.
 constexpr size_t kMostTrieBytes = size_t(16) << 20;
 
@@ -30,9 +30,11 @@ struct Field {
   uint64_t number = 0, varint = 0;
   bool isBytes = false;
   std::string_view bytes;
+  std::string_view whole; // with its number
 };
 
-/// Takes fields from the front of a message. Groups are none of its fields.
+/// Takes fields from the front of a message. Groups are none of its fields, and
+/// no number has more than 32 bits: other readers cut it off.
 class Fields {
 public:
   explicit Fields(std::string_view message) : rest_(message) {}
@@ -42,9 +44,10 @@ public:
     enum { kVarint, k64Bits, kBytes, k32Bits = 5 };
     if (rest_.empty())
       return std::nullopt;
+    const std::string_view begin = rest_;
     uint64_t tag = 0, bytes = 0;
     Field field;
-    ok_ = takeVarint(tag);
+    ok_ = takeVarint(tag) && tag <= UINT32_MAX;
     field.number = tag >> 3;
     switch (tag & 7) {
     case kVarint:
@@ -63,6 +66,7 @@ public:
     default:
       ok_ = false;
     }
+    field.whole = begin.substr(0, begin.size() - rest_.size());
     return ok_ ? std::optional(field) : std::nullopt;
   }
   bool ok() const { return ok_; }
@@ -130,10 +134,10 @@ struct Trie {
 class TrieCheck {
 public:
   TrieCheck(std::string_view trie, std::string_view texts)
-      : trie_(trie), texts_(texts), states_(trie_.units.size()) {}
+      : trie_(trie), texts_(texts), known_(trie_.units.size()) {}
 
   Fault run() {
-    Fault wrong = enter(0, false);
+    Fault wrong = enter(0);
     while (!wrong && !path_.empty()) {
       Step &at = path_.back();
       if (at.byte == kBytes)
@@ -147,78 +151,103 @@ public:
 
 private:
   static constexpr uint64_t kBytes = 256;
-  /// Of a base: kNew, kOpen, or kDone and the leaves on a way from it.
-  enum : uint8_t { kNew, kOpen, kDone };
+  /// Of what comes after a base, the most on any way from it.
+  struct Ways {
+    uint8_t leaves = 0;
+    uint8_t bytes = 0;
+    /// Bytes that must come before, so that no rule puts in too many.
+    uint8_t needed = 0;
+  };
+  struct Known {
+    enum : uint8_t { kNew, kOpen, kDone } state = kNew;
+    Ways ways;
+  };
   struct Step {
-    uint64_t base;
-    bool leaf;         // the node's own
+    uint64_t index, base;
     uint64_t byte = 0; // the next one to look for
-    size_t leaves = 0; // at most, on a way from here
+    Ways ways = {};
   };
 
   /// `index`: of a node.
-  Fault enter(uint64_t index, bool leaf) {
+  Fault enter(uint64_t index) {
     const uint64_t base = trie_.base(index);
-    if ((base | (kBytes - 1)) >= states_.size())
+    if ((base | (kBytes - 1)) >= known_.size())
       return fault("unit " + std::to_string(base) + " of a normaliser's trie",
-                   "less than " + std::to_string(states_.size()));
-    states_[base] = kOpen;
-    path_.push_back({base, leaf});
+                   "less than " + std::to_string(known_.size()));
+    known_[base].state = Known::kOpen;
+    path_.push_back({index, base});
     return std::nullopt;
   }
 
   Fault follow(uint64_t index) {
     const uint64_t base = trie_.base(index);
-    const bool leaf = trie_.hasLeaf(index);
-    if (base >= states_.size() || states_[base] == kNew) {
-      if (Fault wrong = enter(index, leaf))
-        return wrong;
-    } else if (states_[base] == kOpen) {
+    if (base >= known_.size() || known_[base].state == Known::kNew)
+      return path_.size() > kMostRuleBytes ? tooLong() : enter(index);
+    if (known_[base].state == Known::kOpen)
       return fault("a circle in a normaliser's trie", "none");
-    } else if (Fault wrong = count(states_[base] - kDone + leaf)) {
-      return wrong;
-    }
-    return leaf ? checkLeaf(trie_.leaf(base)) : std::nullopt;
+    return add(index, known_[base].ways);
   }
 
   Fault leave() {
     const Step done = path_.back();
     path_.pop_back();
-    states_[done.base] = uint8_t(kDone + done.leaves);
-    return path_.empty() ? std::nullopt : count(done.leaves + done.leaf);
-  }
-
-  /// Leaves on a way from the last step of the path.
-  Fault count(size_t leaves) {
-    if (leaves > kMostRules)
-      return fault(std::to_string(leaves) +
-                       " rules of a normaliser that begin alike",
-                   "at most " + std::to_string(kMostRules));
-    path_.back().leaves = std::max(path_.back().leaves, leaves);
+    known_[done.base] = {Known::kDone, done.ways};
+    if (!path_.empty())
+      return add(done.index, done.ways);
+    if (done.ways.needed > 0)
+      return fault("a rule of a normaliser that puts in more than " +
+                       std::to_string(kMostGrowth) + " bytes for each",
+                   "at most so many");
     return std::nullopt;
   }
 
-  Fault checkLeaf(size_t offset) const {
+  /// The node at `index`, and what comes after it, to the last step of the
+  /// path.
+  Fault add(uint64_t index, Ways ways) {
+    if (trie_.hasLeaf(index)) {
+      ++ways.leaves;
+      if (Fault wrong = addLeaf(trie_.leaf(trie_.base(index)), ways))
+        return wrong;
+    }
+    if (ways.leaves > kMostRules)
+      return fault(std::to_string(ways.leaves) +
+                       " rules of a normaliser that begin alike",
+                   "at most " + std::to_string(kMostRules));
+    if (++ways.bytes > kMostRuleBytes)
+      return tooLong();
+    Ways &most = path_.back().ways;
+    most.leaves = std::max(most.leaves, ways.leaves);
+    most.bytes = std::max(most.bytes, ways.bytes);
+    if (ways.needed > 0)
+      most.needed = std::max(most.needed, uint8_t(ways.needed - 1));
+    return std::nullopt;
+  }
+
+  Fault addLeaf(size_t offset, Ways &ways) const {
     if (offset >= texts_.size())
       return fault("text " + std::to_string(offset) + " of a normaliser",
                    "less than " + std::to_string(texts_.size()));
-    std::string_view text = texts_.substr(offset, kMostReplacement + 1);
-    if (text.find('\0') == text.npos)
-      return fault("a rule of a normaliser that puts in more than " +
-                       std::to_string(kMostReplacement) + " bytes",
-                   "at most that many");
+    constexpr size_t kMost = kMostRuleBytes * kMostGrowth;
+    const std::string_view text = texts_.substr(offset, kMost + 1);
+    const size_t bytes = std::min(text.find('\0'), text.size());
+    ways.needed =
+        std::max(ways.needed, uint8_t((bytes + kMostGrowth - 1) / kMostGrowth));
     return std::nullopt;
   }
 
+  static Fault tooLong() {
+    return fault("a rule of a normaliser for more than " +
+                     std::to_string(kMostRuleBytes) + " bytes",
+                 "at most so many");
+  }
+
   const Trie trie_;
-  const std::string_view texts_;
-  std::vector<uint8_t> states_;
+  const std::string_view texts_; // the last ends with a NUL
+  std::vector<Known> known_;     // by base
   std::vector<Step> path_;
 };
 
 Fault checkCharsMap(std::string_view map) {
-  if (map.empty())
-    return std::nullopt; // no rules
   uint32_t bytes = 0;
   if (map.size() < sizeof bytes)
     return fault(std::to_string(map.size()) + " bytes of a normaliser",
@@ -237,12 +266,15 @@ Fault checkCharsMap(std::string_view map) {
   return TrieCheck(map.substr(0, bytes), texts).run();
 }
 
-Fault checkNormalizer(std::string_view message) {
+Fault checkNormalizer(std::string_view message, bool isOfDecodedText) {
   constexpr uint64_t kCharsMap = 2;
-  return forEachField(message, [](const Field &field) -> Fault {
-    return field.isBytes && field.number == kCharsMap
-               ? checkCharsMap(field.bytes)
-               : std::nullopt;
+  return forEachField(message, [&](const Field &field) -> Fault {
+    if (!field.isBytes || field.number != kCharsMap || field.bytes.empty())
+      return std::nullopt;
+    if (isOfDecodedText)
+      return fault("rules that rewrite decoded text (denormalizer_spec)",
+                   "none, as text is given id by id");
+    return checkCharsMap(field.bytes);
   });
 }
 
@@ -252,12 +284,16 @@ struct Piece {
 };
 
 Fault readPiece(std::string_view message, Piece &piece) {
-  constexpr uint64_t kText = 1, kType = 3, kUserDefined = 4;
+  constexpr uint64_t kText = 1, kType = 3, kUserDefined = 4, kLastType = 6;
   return forEachField(message, [&](const Field &field) -> Fault {
     if (field.isBytes && field.number == kText)
       piece.text = field.bytes;
     else if (!field.isBytes && field.number == kType)
       piece.userDefined = field.varint == kUserDefined;
+    if (!field.isBytes && field.number == kType &&
+        (field.varint == 0 || field.varint > kLastType))
+      return fault("a piece of type " + std::to_string(field.varint),
+                   "1 to " + std::to_string(kLastType));
     if (piece.text.size() > kMostPieceBytes)
       return fault("a piece of " + std::to_string(piece.text.size()) + " bytes",
                    "at most " + std::to_string(kMostPieceBytes));
@@ -265,8 +301,11 @@ Fault readPiece(std::string_view message, Piece &piece) {
   });
 }
 
-/// Sorted, what begins a text comes before it.
+/// Sorted, what begins a text comes before it. To SentencePiece a text ends at
+/// a NUL.
 Fault checkUserDefined(std::vector<std::string_view> texts) {
+  for (std::string_view &text : texts)
+    text = text.substr(0, text.find('\0'));
   std::ranges::sort(texts);
   std::vector<std::string_view> open;
   for (std::string_view text : texts) {
@@ -283,14 +322,18 @@ Fault checkUserDefined(std::vector<std::string_view> texts) {
 
 } // namespace
 
-std::optional<std::string> findSentencePieceFault(std::string_view model) {
-  constexpr uint64_t kPiece = 1, kNormalizer = 3, kDenormalizer = 5;
+SentencePieceCheck checkSentencePiece(std::string_view model) {
+  constexpr uint64_t kPiece = 1, kNormalizer = 3, kSelfTest = 4,
+                     kDenormalizer = 5;
+  SentencePieceCheck result;
   std::vector<std::string_view> userDefined;
-  Fault wrong = forEachField(model, [&](const Field &field) -> Fault {
+  result.fault = forEachField(model, [&](const Field &field) -> Fault {
+    if (field.number != kSelfTest)
+      result.model += field.whole;
     if (!field.isBytes)
       return std::nullopt;
     if (field.number == kNormalizer || field.number == kDenormalizer)
-      return checkNormalizer(field.bytes);
+      return checkNormalizer(field.bytes, field.number == kDenormalizer);
     if (field.number != kPiece)
       return std::nullopt;
     Piece piece;
@@ -299,7 +342,9 @@ std::optional<std::string> findSentencePieceFault(std::string_view model) {
       userDefined.push_back(piece.text);
     return fault;
   });
-  return wrong ? wrong : checkUserDefined(std::move(userDefined));
+  if (!result.fault)
+    result.fault = checkUserDefined(std::move(userDefined));
+  return result;
 }
 
 } // namespace grok

@@ -1,9 +1,11 @@
 // tokenizer.model. What the check lets pass SentencePiece reads, encodes and
 // decodes without harm; it is not compiled with counters or sanitizers itself.
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "runtime/tokenizer/PieceDecoder.h"
 #include "runtime/tokenizer/Plugin.h"
 #include "test/fuzz/Fuzz.h"
 
@@ -24,12 +26,42 @@ void use(void *tokenizer, std::string_view text) {
   plugin().release(&ids);
 }
 
+absl::StatusOr<std::string> decode(void *tokenizer,
+                                   const std::vector<int32_t> &ids) {
+  grok_tokenizer_result result =
+      plugin().decode(tokenizer, ids.data(), ids.size());
+  absl::StatusOr<std::string> text =
+      result.error ? absl::StatusOr<std::string>(
+                         absl::InvalidArgumentError(result.error))
+                   : std::string(result.text, result.length);
+  plugin().release(&result);
+  return text;
+}
+
+/// Ids one by one have the text of the whole.
+void useOneByOne(void *tokenizer, std::string_view bytes) {
+  constexpr size_t kMostIds = 24;
+  const uint32_t pieces = plugin().piece_count(tokenizer);
+  PieceDecoder decoder(
+      [&](const std::vector<int32_t> &ids) { return decode(tokenizer, ids); });
+  std::vector<int32_t> ids;
+  std::string given;
+  for (char c : bytes.substr(bytes.size() - std::min(bytes.size(), kMostIds))) {
+    ids.push_back(int32_t(uint8_t(c) % (pieces + 1)));
+    absl::StatusOr<std::string> more = decoder.add(ids.back());
+    if (!more.ok())
+      return;
+    given += *more;
+  }
+  absl::StatusOr<std::string> whole = decode(tokenizer, ids);
+  require(whole.ok() && given + decoder.finish() == *whole,
+          "ids one by one have the text of the whole");
+}
+
 void useEveryId(void *tokenizer) {
   std::vector<int32_t> ids(plugin().piece_count(tokenizer));
   std::iota(ids.begin(), ids.end(), 0);
-  grok_tokenizer_result text =
-      plugin().decode(tokenizer, ids.data(), ids.size());
-  plugin().release(&text);
+  (void)decode(tokenizer, ids);
 }
 
 } // namespace
@@ -46,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   use(tokenizer, kText);
   use(tokenizer, model);
   useEveryId(tokenizer);
+  useOneByOne(tokenizer, model);
   plugin().close(tokenizer);
   return 0;
 }

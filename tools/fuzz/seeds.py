@@ -55,7 +55,8 @@ BINARY = {
     "pickle": [b"\x80\x02", b"\x8a\x08", b"\x8d", b"\x95", b"c", b"R", b"Q", b"h", b"q", b"r", b"j", b"(", b"t", b"}", b"]", b"u", b"s", b"b", b"."],
     "zip": [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"\xff\xff\xff\xff", b"\x01\x00\x18\x00"],
     "gguf": [b"GGUF", *(bytes([t, 0, 0, 0]) for t in range(13)), b"\xff" * 8, b"\0" * 8],
-    "sentencepiece": [b"\x0a", b"\x12", b"\x1a", b"\x15", b"\x18", b"\x2a", b"\x98\x02\x01", b"\xe2\x96\x81", b"<0x41>", b"\xff" * 4, b"\0" * 4],
+    "sentencepiece": [b"\x0a", b"\x12", b"\x1a", b"\x15", b"\x18", b"\x2a", b"\x98\x02\x01", b"\xe2\x96\x81", b"<0x41>", b"\xff" * 4, b"\0" * 4, b"\x9a\x80\x80\x80\x10",
+                      b"\x18\x04\x18\x63", b"\x18\x84\x80\x80\x80\x10"],
     "plan": [b"GROKPLAN", b"\xff" * 4, b"\xff" * 8, b"\0" * 8],
 }
 BINARY["jax"] = BINARY["pickle"]
@@ -144,6 +145,8 @@ def limits():
     yield "ir", "aliases-doubled", aliases(8, "[@, @]")
     yield "ir", "aliases-doubled-too-often", aliases(40, "[@, @]")
     yield "ir", "comment-ends-with-carriage-return", b"// x\rmodule attributes {x.a = " + b"[" * 200 + b"]" * 200 + b"} {}\n"
+    for number in (255, 4294967295):
+        yield "ir", f"result-{number}", b'module { "builtin.unrealized_conversion_cast"(%%0#%d) : (i1) -> () }' % number
     for name, count in (("affine-operators", 100), ("affine-too-long", 600)):
         yield "ir", name, b"module attributes {x.a = affine_map<(d0)[s0] -> (d0" + b" mod s0" * count + b")>} {}\n"
 

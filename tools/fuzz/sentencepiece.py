@@ -49,4 +49,4 @@ def model(kind, rules=False, byte_fallback=False):
     pieces += [piece("bc", -9.0, UNUSED)]
     trainer = number(3, TYPES[kind]) + (number(35, 1) if byte_fallback else b"")
     spec = message(2, charsmap()) if rules else b""
-    return b"".join(pieces) + message(2, trainer) + message(3, spec) + (message(5, spec) if rules else b"")
+    return b"".join(pieces) + message(2, trainer) + message(3, spec)

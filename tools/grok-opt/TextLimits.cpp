@@ -153,7 +153,20 @@ private:
                     llvm::formatv("found a number or a word of more than {0} "
                                   "bytes, expected no more than that",
                                   kMaxWordBytes)};
+    if (isBeyondResults(text_.slice(begin, at_)))
+      return Excess{begin,
+                    llvm::formatv("found the result '{0}', expected a number "
+                                  "of at most {1}",
+                                  text_.slice(begin, at_).take_front(40),
+                                  kMaxResultNumber)};
     return std::nullopt;
+  }
+
+  static bool isBeyondResults(llvm::StringRef token) {
+    uint64_t number = 0;
+    return token.consume_front("#") && !token.empty() &&
+           llvm::all_of(token, llvm::isDigit) &&
+           (token.getAsInteger(10, number) || number > kMaxResultNumber);
   }
 
   /// "#name =" begins an alias, which ends at the latest where the next one

@@ -20,6 +20,9 @@ inline constexpr size_t kMaxAffineBytes = 4096;
 /// Bytes of a number or a word: digits are read in quadratic time, and so are
 /// dimensions, which are a word until they are cut.
 inline constexpr size_t kMaxWordBytes = 4096;
+/// Of a result in "%name#N": whoever names one is given a table of so many. The
+/// passes' IR has less than ten.
+inline constexpr uint64_t kMaxResultNumber = 255;
 
 /// "NAME:LINE:COLUMN: error: ..." of the first place that is beyond one of
 /// these, or begins with bytecode; empty: none is. `splitMarker` is what parts

@@ -89,6 +89,14 @@ refuse(attribute("9" * 200000 + " : i3000000"))
 refuse(attribute("0x" + "9" * 200000 + " : i3000000"))
 refuse(attribute("tensor<" + "2x" * 100000 + "i32>"))
 
+section("results")
+CAST = '"builtin.unrealized_conversion_cast"'
+accept("result 255", f"module {{ %0:256 = {CAST}() : () -> ({', '.join(['i1'] * 256)}) %1 = {CAST}(%0#255) : (i1) -> i2 }}")
+refuse(f"module {{ {CAST}(%0#256) : (i1) -> () }}")
+refuse(f"module {{ {CAST}(%0 #4294967295) : (i1) -> () }}")
+refuse(f"module {{ {CAST}(%0#99999999999999999999) : (i1) -> () }}")
+refuse('module { "builtin.module"() ({^bb0(%a#4294967295: i1): }) : () -> () }')
+
 section("bytecode")
 bytecode = "ML\xefR" + "\1" * 100
 refuse(bytecode)

@@ -86,7 +86,7 @@ std::string normalizer(const Rules &rules, const std::string &texts) {
 }
 
 void expectFault(const std::string &model, const std::string &fault) {
-  EXPECT_EQ(findSentencePieceFault(model).value_or("none"), fault);
+  EXPECT_EQ(checkSentencePiece(model).fault.value_or("none"), fault);
 }
 
 const std::string kTexts("\0x\0yz\0", 6);
@@ -121,9 +121,9 @@ TEST(SentencePieceCheck, MessagesThatAreDamaged) {
 }
 
 TEST(SentencePieceCheck, PiecesTooLongToRecurseOver) {
-  expectFault(piece(std::string(4096, 'a')), "none");
-  expectFault(piece(std::string(4097, 'a')),
-              "found a piece of 4097 bytes, expected at most 4096");
+  expectFault(piece(std::string(512, 'a')), "none");
+  expectFault(piece(std::string(513, 'a')),
+              "found a piece of 513 bytes, expected at most 512");
 }
 
 TEST(SentencePieceCheck, UserDefinedPiecesThatBeginAlike) {
@@ -131,6 +131,10 @@ TEST(SentencePieceCheck, UserDefinedPiecesThatBeginAlike) {
   for (int length = 1; length <= 64; ++length)
     model = piece(std::string(size_t(length), 'a'), 4) + model;
   expectFault(model + piece("b", 4), "none");
+  // To SentencePiece a text ends at a NUL.
+  expectFault(model + piece(std::string(65, 'a') + '\0', 4),
+              "found 65 user-defined pieces that begin alike, expected at most "
+              "64");
   expectFault(model + piece(std::string(65, 'a'), 1), "none");
   expectFault(
       model + piece(std::string(65, 'a'), 4),
@@ -155,7 +159,7 @@ TEST(SentencePieceCheck, TriesOfTheWrongSize) {
               "found no unit in a normaliser's trie, expected its root");
 }
 
-/// Also the denormaliser's, and that of an earlier message.
+/// Also in an earlier message.
 TEST(SentencePieceCheck, NodesOutsideOfTheTrie) {
   const std::string fault =
       "found unit 512 of a normaliser's trie, expected less than 512";
@@ -166,7 +170,6 @@ TEST(SentencePieceCheck, NodesOutsideOfTheTrie) {
   child.units[256 ^ 'a'] = 'a';
   child.link(256 ^ 'a', 512);
   expectFault(normalizer(child.bytes(), kTexts), fault);
-  expectFault(normalizer(child.bytes(), kTexts, 5), fault);
   expectFault(normalizer(child.bytes(), kTexts) + normalizer(Rules(), kTexts),
               fault);
   TrieBuilder far; // bit 9: in units of 256
@@ -221,10 +224,82 @@ TEST(SentencePieceCheck, TextsOfRules) {
   expectFault(normalizer({{"a", 5}}, kTexts), "none");
   expectFault(normalizer({{"a", 6}}, kTexts),
               "found text 6 of a normaliser, expected less than 6");
-  expectFault(normalizer({{"a", 0}}, std::string(256, 'x') + '\0'), "none");
-  expectFault(normalizer({{"a", 0}}, std::string(257, 'x') + '\0'),
-              "found a rule of a normaliser that puts in more than 256 bytes, "
-              "expected at most that many");
+}
+
+TEST(SentencePieceCheck, TextsThatGrow) {
+  const char *const kGrows = "found a rule of a normaliser that puts in more "
+                             "than 12 bytes for each, expected at most so many";
+  const auto text = [](size_t bytes) { return std::string(bytes, 'x') + '\0'; };
+  expectFault(normalizer({{"a", 0}}, text(12)), "none");
+  expectFault(normalizer({{"a", 0}}, text(13)), kGrows);
+  expectFault(normalizer({{"abc", 0}}, text(36)), "none");
+  expectFault(normalizer({{"abc", 0}}, text(37)), kGrows);
+  expectFault(normalizer({{"abc", 0}, {"abd", 30}}, text(37)), kGrows);
+  expectFault(normalizer({{std::string(64, 'a'), 0}}, text(768)), "none");
+  expectFault(normalizer({{std::string(64, 'a'), 0}}, text(9999)), kGrows);
+}
+
+TEST(SentencePieceCheck, RulesThatAreLong) {
+  const char *const kLong = "found a rule of a normaliser for more than 64 "
+                            "bytes, expected at most so many";
+  expectFault(normalizer({{std::string(64, 'a'), 1}}, kTexts), "none");
+  expectFault(normalizer({{std::string(65, 'a'), 1}}, kTexts), kLong);
+  TrieBuilder trie; // by way of the end of another rule
+  trie.add(std::string(60, 'a'), 1);
+  trie.add(std::string(5, 'b'), 1);
+  const auto after = [&](uint32_t index) {
+    return index ^ trie.units[index] >> 10;
+  };
+  uint32_t base = TrieBuilder::kBlock;
+  for (int i = 0; i < 4; ++i)
+    base = after(base ^ 'b');
+  const uint32_t first = TrieBuilder::kBlock ^ 'a', bbbbb = after(base ^ 'b');
+  trie.units[base ^ 'c'] = 'c';
+  trie.link(base ^ 'c', after(first));
+  expectFault(normalizer(trie.bytes(), kTexts), "none"); // "bbbb", 'c', 59 more
+  trie.units[bbbbb ^ 'c'] = 'c';
+  trie.link(bbbbb ^ 'c', after(first));
+  expectFault(normalizer(trie.bytes(), kTexts), kLong);
+}
+
+/// Text is given id by id, which no rule may change.
+TEST(SentencePieceCheck, RulesOfDecodedText) {
+  TrieBuilder trie;
+  trie.add("a", 1);
+  expectFault(field(5, field(2, "")), "none");
+  expectFault(normalizer(trie.bytes(), kTexts, 5),
+              "found rules that rewrite decoded text (denormalizer_spec), "
+              "expected none, as text is given id by id");
+}
+
+/// Protocol buffers cut numbers of fields to 32 bits.
+TEST(SentencePieceCheck, NumbersOfFieldsThatAreCutOff) {
+  const char *const kDamaged =
+      "found a damaged message, expected fields in the wire format";
+  expectFault("\x9a\x80\x80\x80\x10\x01x", kDamaged);
+  expectFault(field(3, "\x92\x80\x80\x80\x10\x01x"), kDamaged);
+  expectFault("\x8a\x80\x80\x80\x10\x01x", kDamaged);
+}
+
+TEST(SentencePieceCheck, TypesOfPieces) {
+  const auto typed = [](uint64_t type) {
+    return field(1, field(1, "a") + varint(3 << 3) + varint(type));
+  };
+  expectFault(typed(1) + typed(6), "none");
+  for (uint64_t type : {uint64_t(0), uint64_t(7), (uint64_t(1) << 32) + 4})
+    expectFault(typed(type), "found a piece of type " + std::to_string(type) +
+                                 ", expected 1 to 6");
+  expectFault(
+      field(1, field(1, "a") + varint(3 << 3) + "\x04" + varint(3 << 3) + "c"),
+      "found a piece of type 99, expected 1 to 6");
+}
+
+/// SentencePiece encodes them as it opens a model.
+TEST(SentencePieceCheck, TextsOfSelfTestsAreLeftOut) {
+  const std::string before = piece("a"), after = normalizer(Rules(), kTexts);
+  EXPECT_EQ(
+      checkSentencePiece(before + field(4, field(1, "text")) + after).model,
+      before + after);
 }
 
 } // namespace

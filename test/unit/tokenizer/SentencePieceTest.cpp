@@ -22,7 +22,8 @@ using Ids = std::vector<int32_t>;
 
 constexpr int32_t kPieces = 2048; // of tiny-hash
 constexpr int32_t kAdded = 8;     // by the test
-constexpr uint32_t kVocabulary = kPieces + kAdded;
+constexpr int32_t kNoPiece = kPieces + kAdded;
+constexpr uint32_t kVocabulary = kNoPiece + 1;
 constexpr int32_t kFirstByte = 4;     // the id of <0x00>
 constexpr int32_t kBlankPiece = 1994; // a blank alone
 
@@ -117,9 +118,12 @@ Ids drawn(std::mt19937 &random) {
                                        " ",
                                        "a"};
   Ids ids;
-  const int32_t kinds = 1 + int32_t(random() % 6);
+  const int32_t kinds = 1 + int32_t(random() % 8);
   while (ids.size() < 40)
     switch (random() % uint32_t(kinds)) {
+    case 6:
+      ids.push_back(kNoPiece);
+      break;
     case 0:
       for (int32_t id : bytesOf(kTexts[random() % std::size(kTexts)]))
         ids.push_back(id);
@@ -150,6 +154,7 @@ TEST_P(SentencePieceTest, PiecesAreWhatTheTestTakesThemFor) {
             : GetParam().addFirst  ? " x\xef\xbf\xbd"
                                    : "  x\xef\xbf\xbd");
   EXPECT_EQ(decode({kPieces + 6, kPieces + 7}), "");
+  EXPECT_EQ(decode({100, kNoPiece, 101}), decode({100, 101}));
 }
 
 TEST_P(SentencePieceTest, AnyIdsHaveTheTextOfTheWhole) {
@@ -160,7 +165,8 @@ TEST_P(SentencePieceTest, AnyIdsHaveTheTextOfTheWhole) {
 
 /// Lists of two ids over and over: every pair of those that depend on others.
 TEST_P(SentencePieceTest, AnIdsCostDoesNotGrow) {
-  Ids special{0, 1, 2, 3, kBlankPiece, kFirstByte, kFirstByte + 'a', 100};
+  Ids special{0,  1, 2, 3, kNoPiece, kBlankPiece, kFirstByte, kFirstByte + 'a',
+              100};
   for (int byte : {0x80, 0xe6, 0x97, 0xf0, 0xff})
     special.push_back(kFirstByte + byte);
   for (int32_t added = 0; added < kAdded; ++added)
@@ -186,11 +192,11 @@ TEST_P(SentencePieceTest, BytesOfNoCharacterAreGiven) {
   EXPECT_EQ(decoder.finish().size(), 3 * 3u);
 }
 
-TEST_P(SentencePieceTest, AnIdThatHasNoPieceIsAnError) {
+TEST_P(SentencePieceTest, AnIdBeyondTheVocabularyIsAnError) {
   PieceDecoder decoder(
       [this](const Ids &ids) { return tokenizer->decode(ids); });
   EXPECT_EQ(decoder.add(int32_t(kVocabulary)).status().message(),
-            path + ": found id 2056, expected less than 2056");
+            path + ": found id 2057, expected less than 2057");
 }
 
 INSTANTIATE_TEST_SUITE_P(Blanks, SentencePieceTest,
