@@ -180,8 +180,10 @@ private:
       own = nullptr;
     if (own && !own->is_string())
       return error(key("pat_str"), own->type_name(), "a regular expression");
-    absl::StatusOr<SplitPattern> pattern =
-        SplitPattern::compile(own ? own->get<std::string>() : kPatternV1);
+    const std::string text = own ? own->get<std::string>() : kPatternV1;
+    absl::StatusOr<SplitPattern> pattern = SplitPattern::compile(
+        text, text == kPatternV1 ? SplitPattern::Trust::Known
+                                 : SplitPattern::Trust::Unknown);
     if (!pattern.ok())
       return absl::InvalidArgumentError(
           absl::StrCat(file_, ": key 'pat_str': ", pattern.status().message(),
@@ -263,15 +265,24 @@ void BytePairTokenizer::encodePiece(std::string_view piece,
     out.push_back(ranks_.at(std::string(piece.substr(i, parts[i].end - i))));
 }
 
-absl::StatusOr<std::vector<int32_t>>
-BytePairTokenizer::encodePlain(std::string_view text) const {
-  std::vector<int32_t> out;
+absl::Status BytePairTokenizer::encodePlain(std::string_view text,
+                                            SplitBudget &budget,
+                                            std::vector<int32_t> &out) const {
   absl::Status status = pattern_.split(
-      text, [&](std::string_view piece) { encodePiece(piece, out); });
+      text, budget, [&](std::string_view piece) { encodePiece(piece, out); });
   if (!status.ok())
     return absl::InvalidArgumentError(
         absl::StrCat(file_, ": key 'pat_str': ", status.message(),
                      "; download the file again"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int32_t>>
+BytePairTokenizer::encodePlain(std::string_view text) const {
+  SplitBudget budget(text.size());
+  std::vector<int32_t> out;
+  if (absl::Status status = encodePlain(text, budget, out); !status.ok())
+    return status;
   return out;
 }
 
@@ -287,6 +298,7 @@ BytePairTokenizer::encode(std::string_view text) const {
   std::vector<Special> specials;
   for (const std::string &special : allowed_)
     specials.push_back({&special, text.find(special)});
+  SplitBudget budget(text.size()); // one for all between special tokens
   std::vector<int32_t> out;
   size_t done = 0;
   while (true) {
@@ -299,11 +311,10 @@ BytePairTokenizer::encode(std::string_view text) const {
                                     special.text->size() > found.text->size()))
         found = special;
     }
-    absl::StatusOr<std::vector<int32_t>> plain =
-        encodePlain(text.substr(done, found.at - done));
-    if (!plain.ok())
-      return plain.status();
-    out.insert(out.end(), plain->begin(), plain->end());
+    if (absl::Status status =
+            encodePlain(text.substr(done, found.at - done), budget, out);
+        !status.ok())
+      return status;
     if (!found.text)
       return out;
     out.push_back(special_.at(*found.text));

@@ -49,6 +49,8 @@ private:
   BytePairTokenizer() = default;
   friend class BytePairReader;
 
+  absl::Status encodePlain(std::string_view text, SplitBudget &budget,
+                           std::vector<int32_t> &out) const;
   void encodePiece(std::string_view piece, std::vector<int32_t> &out) const;
 
   std::unordered_map<std::string, int32_t> ranks_; // bytes to id

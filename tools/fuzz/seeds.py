@@ -57,6 +57,7 @@ BINARY = {
     "gguf": [b"GGUF", *(bytes([t, 0, 0, 0]) for t in range(13)), b"\xff" * 8, b"\0" * 8],
     "sentencepiece": [b"\x0a", b"\x12", b"\x1a", b"\x15", b"\x18", b"\x2a", b"\x98\x02\x01", b"\xe2\x96\x81", b"<0x41>", b"\xff" * 4, b"\0" * 4, b"\x9a\x80\x80\x80\x10",
                       b"\x18\x04\x18\x63", b"\x18\x84\x80\x80\x80\x10"],
+    "tokjson": [b"\\\\K", b"(?(DEFINE)", b"(?=", b"(?<s>", b"(?&s)"],
     "plan": [b"GROKPLAN", b"\xff" * 4, b"\xff" * 8, b"\0" * 8],
 }
 BINARY["jax"] = BINARY["pickle"]
@@ -97,6 +98,8 @@ def texts():
     more = more.replace(json.dumps(tokens["special_tokens"]), json.dumps(special))
     yield "tokjson", "v1.json", more.encode()
     yield "tokjson", "pattern.json", more[:-1].encode() + b',"pat_str":"\\\\p{L}+|\\\\s+|(?i:\'s)|."}'
+    # A match that begins behind its end: the text has the "ia" of "special".
+    yield "tokjson", "begin-behind-end.json", more[:-1].encode() + b',"pat_str":"(?(DEFINE)(?<s>a\\\\K))i(?=(?&s))|."}'
     for kind in sentencepiece.TYPES:
         yield "sentencepiece", kind, sentencepiece.model(kind)
     yield "sentencepiece", "rules", sentencepiece.model("bpe", rules=True)

@@ -21,6 +21,7 @@ CASES = {
     "byte-missing": {"regular_tokens": REGULAR[1:]},
     "word-split": {"word_split": "V2"},
     "pattern": {"pat_str": "(a"},
+    "pattern-too-long": {"pat_str": "()" * 5000},
     "allowed": {"default_allowed_special": [[60]]},
     "vocabulary": {"vocab_size": 301},
 }

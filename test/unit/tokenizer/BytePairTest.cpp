@@ -74,5 +74,21 @@ TEST(BytePair, PatternFails) {
       << message;
 }
 
+/// What is between special tokens has the text's steps, not its own.
+TEST(BytePair, StepsAreOfTheText) {
+  nlohmann::json file = fileWith({"<c>"});
+  file["pat_str"] = "(?:a?){14}b|a";
+  auto tokenizer = BytePairTokenizer::fromJson(file, "file", 300);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  std::string text = "aaaaaaaaaaaaaa<c>";
+  EXPECT_TRUE(tokenizer->encode(text).ok());
+  for (int i = 0; i != 8; ++i)
+    text += text;
+  std::string message(tokenizer->encode(text).status().message());
+  EXPECT_TRUE(message.ends_with("(match limit exceeded), expected a match or "
+                                "none; download the file again"))
+      << message;
+}
+
 } // namespace
 } // namespace grok::test
