@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -168,11 +169,11 @@ absl::Status openGguf(FileSet &set, const std::vector<std::string> &names) {
             absl::StrCat(file.path(), ": key 'general.architecture': found ",
                          inQuotes(header->architecture),
                          ", expected 'grok'; this is another model"));
-      set.numbers = header->numbers;
-      set.texts = header->texts;
-      set.lists = header->arrays;
-      if (auto it = header->numbers.find("split.tensors.count");
-          it != header->numbers.end())
+      set.numbers = std::move(header->numbers);
+      set.texts = std::move(header->texts);
+      set.lists = std::move(header->arrays);
+      if (auto it = set.numbers.find("split.tensors.count");
+          it != set.numbers.end())
         promised = it->second;
     }
     if (absl::Status status = addTensors(set, *header); !status.ok())

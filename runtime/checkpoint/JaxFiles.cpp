@@ -226,6 +226,11 @@ private:
     if (!type)
       return error(absl::StrCat("another element type in ", what),
                    "little-endian f4, i1 or bfloat16; save it again");
+    if (size_t rank = item(1).items.size(); rank > kMaxPickledRank)
+      return error(absl::StrCat(rank, " dimensions in ", what),
+                   absl::StrCat("at most ", kMaxPickledRank,
+                                "; the file is damaged: download or export it "
+                                "again"));
     Array array{*type, {}, item(4).offset};
     uint64_t bytes = elementBits(*type) / 8;
     bool overflow = false;
