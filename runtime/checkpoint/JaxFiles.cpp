@@ -347,9 +347,7 @@ absl::Status openJax(FileSet &set, const std::vector<std::string> &names) {
     set.files.back().evict();
     if (!tensor.ok())
       return tensor.status();
-    if (absl::Status status = set.insert(tensors[i], *std::move(tensor));
-        !status.ok())
-      return status;
+    set.insert(tensors[i], *std::move(tensor));
   }
   set.layout = absl::StrCat("xAI's ckpt-0, ", *count, " pickles of ", layers,
                             layers == 1 ? " layer" : " layers");
