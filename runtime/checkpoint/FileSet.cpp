@@ -101,8 +101,7 @@ absl::Status openSingle(FileSet &set) {
   if (!entries.ok())
     return entries.status();
   for (const TensorEntry &entry : *entries)
-    if (absl::Status status = set.insert(entry); !status.ok())
-      return status;
+    set.insert(entry);
   return absl::OkStatus();
 }
 
@@ -113,9 +112,7 @@ absl::Status openTorchSingle(FileSet &set) {
   if (!tensors.ok())
     return tensors.status();
   for (NamedTensor &t : *tensors)
-    if (absl::Status status = set.insert(t.name, std::move(t.tensor));
-        !status.ok())
-      return status;
+    set.insert(t.name, std::move(t.tensor));
   return absl::OkStatus();
 }
 
@@ -200,6 +197,14 @@ absl::StatusOr<std::vector<std::string>> choose(FileSet &set) {
   return listCheckpoint(set.directory);
 }
 
+absl::Status misplacedError(const Listing &misplaced) {
+  const uint64_t more = misplaced.count - 1;
+  return absl::InvalidArgumentError(absl::StrCat(
+      misplaced.first[0],
+      more ? absl::StrCat(", and ", more, " more like it (grokrun check)")
+           : ""));
+}
+
 } // namespace
 
 absl::Status FileSet::map(const std::string &name) {
@@ -219,23 +224,23 @@ absl::StatusOr<std::vector<TensorEntry>> FileSet::add(const std::string &name) {
   return entries;
 }
 
-absl::Status FileSet::insert(const std::string &name, StoredTensor tensor) {
+bool FileSet::insert(const std::string &name, StoredTensor tensor) {
   const std::string &path = files[tensor.parts[0].file].path();
   auto [it, isNew] = tensors.try_emplace(name, std::move(tensor));
   if (isNew)
-    return absl::OkStatus();
+    return true;
   const std::string &other = files[it->second.parts[0].file].path();
-  if (other == path)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": tensor ", inQuotes(name),
-                     ": found a second one of this name, expected one; the "
-                     "file is damaged"));
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": tensor ", inQuotes(name), ": found also in ", other,
-                   ", expected in one file; remove one of them"));
+  misplaced.add(absl::StrCat(
+      path, ": tensor ", inQuotes(name),
+      other == path
+          ? ": found a second one of this name, expected one; the file is "
+            "damaged"
+          : absl::StrCat(": found also in ", other,
+                         ", expected in one file; remove one of them")));
+  return false;
 }
 
-absl::Status FileSet::insert(const TensorEntry &entry) {
+bool FileSet::insert(const TensorEntry &entry) {
   return insert(entry.name, tensorOf(entry).tensor);
 }
 
@@ -254,7 +259,10 @@ absl::Status openFileSet(const std::string &path, FileSet &set) {
   absl::StatusOr<std::vector<std::string>> names = choose(set);
   if (!names.ok())
     return names.status();
-  if (absl::Status status = openArrangement(set, *names); !status.ok())
+  absl::Status status = openArrangement(set, *names);
+  if (set.misplaced.count) // what else is wrong may follow from it
+    return misplacedError(set.misplaced);
+  if (!status.ok())
     return status;
   noteExtraFiles(set, set.directory, *names);
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/MappedFile.h"
+#include "runtime/checkpoint/Messages.h"
 #include "runtime/checkpoint/SafetensorsHeader.h"
 #include "runtime/checkpoint/StoredTensor.h"
 
@@ -27,6 +28,10 @@ struct FileSet {
   std::string index; // path of the index, if the arrangement has one
   std::vector<MappedFile> files;
   std::map<std::string, StoredTensor> tensors;
+  /// Messages for tensors of a name that there is already, and for those that
+  /// lie in another file than the index says. openFileSet fails on them in the
+  /// end, so that all are known.
+  Listing misplaced;
   std::vector<std::string> notes; // oddities that are no errors
   std::string layout;             // what the files are, for people
   /// What GGUF files state of the model themselves, by key; lists without what
@@ -39,10 +44,11 @@ struct FileSet {
   absl::Status map(const std::string &name);
   /// The same for a safetensors file, whose entries come back.
   absl::StatusOr<std::vector<TensorEntry>> add(const std::string &name);
-  /// Enters a tensor. InvalidArgument if there is one of the name.
-  absl::Status insert(const std::string &name, StoredTensor tensor);
+  /// Enters a tensor. False: there is one of the name, and this one is
+  /// misplaced.
+  bool insert(const std::string &name, StoredTensor tensor);
   /// Enters a whole tensor of the safetensors file that was added last.
-  absl::Status insert(const TensorEntry &entry);
+  bool insert(const TensorEntry &entry);
   /// Such a tensor, not entered.
   NamedTensor tensorOf(const TensorEntry &entry) const;
 };

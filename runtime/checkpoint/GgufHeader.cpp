@@ -15,6 +15,9 @@ namespace {
 constexpr uint32_t kVersion = 3, kSameLayout = 2;
 constexpr uint64_t kMaxKey = 65535, kMaxName = 64, kMaxRank = 4;
 constexpr uint64_t kMaxText = uint64_t(16) << 20;
+// A vocabulary takes some megabytes. A file with holes can have any size.
+constexpr uint64_t kMaxPairBytes = uint64_t(256) << 20; // of all keys together
+constexpr uint64_t kMaxElements = uint64_t(1) << 26;    // of an array
 constexpr uint64_t kMaxKeys = 65536, kMaxTensors = uint64_t(1) << 18;
 constexpr uint64_t kDefaultAlignment = 32;
 
@@ -115,8 +118,10 @@ public:
 
   absl::StatusOr<GgufHeader> read() {
     readStart();
+    limit_ = at_ + kMaxPairBytes;
     for (uint64_t i = 0; i < keys_ && ok(); ++i)
       readPair();
+    limit_ = kNoLimit;
     if (ok())
       readAlignment();
     for (uint64_t i = 0; i < tensors_ && ok(); ++i)
@@ -148,6 +153,12 @@ private:
                                   " (truncated)"));
       return {};
     }
+    if (bytes > limit_ - at_) {
+      damaged(where, absl::StrCat("found more than ", kMaxPairBytes,
+                                  " bytes of keys and values up to it, "
+                                  "expected no more"));
+      return {};
+    }
     auto out = file_.subspan(at_, bytes);
     at_ += bytes;
     return out;
@@ -159,14 +170,16 @@ private:
       std::memcpy(&value, from.data(), sizeof value);
     return value;
   }
-  std::string text(const std::string &where, uint64_t most) {
+  /// The bytes of a text, not copied.
+  std::span<const uint8_t> textBytes(const std::string &where, uint64_t most) {
     uint64_t bytes = number<uint64_t>(where);
     if (ok() && bytes > most)
       damaged(where, absl::StrCat("found a text of ", bytes,
                                   " bytes, expected at most ", most));
-    if (!ok())
-      return "";
-    auto from = take(where, bytes);
+    return ok() ? take(where, bytes) : std::span<const uint8_t>();
+  }
+  std::string text(const std::string &where, uint64_t most) {
+    auto from = textBytes(where, most);
     return {from.begin(), from.end()};
   }
 
@@ -225,24 +238,23 @@ private:
     uint64_t count = number<uint64_t>(where);
     if (!ok())
       return;
-    if (type == kString) {
-      if (count > (file_.size() - at_) / sizeof(uint64_t))
-        return damaged(where, absl::StrCat("found ", count,
-                                           " texts, expected at most what the "
-                                           "file holds"));
-      for (uint64_t i = 0; i < count && ok(); ++i)
-        text(where, kMaxText);
-      return;
-    }
-    unsigned bytes = numberBytes(type);
+    bool texts = type == kString;
+    unsigned bytes = texts ? sizeof(uint64_t) : numberBytes(type);
     if (bytes == 0)
       return damaged(where, absl::StrCat("found an array of type ", type,
                                          ", expected numbers or texts"));
+    std::string found =
+        absl::StrCat("found ", count, texts ? " texts" : " elements");
     if (count > (file_.size() - at_) / bytes)
-      return damaged(where, absl::StrCat("found ", count,
-                                         " elements, expected at most what the "
-                                         "file holds"));
-    take(where, count * bytes);
+      return damaged(where, absl::StrCat(found, ", expected at most what the "
+                                                "file holds"));
+    if (count > kMaxElements)
+      return damaged(where,
+                     absl::StrCat(found, ", expected at most ", kMaxElements));
+    if (!texts)
+      take(where, count * bytes);
+    for (uint64_t i = 0; texts && i < count && ok(); ++i)
+      textBytes(where, kMaxText);
   }
 
   void readAlignment() {
@@ -356,6 +368,8 @@ private:
 
   std::span<const uint8_t> file_;
   const std::string &path_;
+  static constexpr uint64_t kNoLimit = ~uint64_t(0);
+  uint64_t limit_ = kNoLimit; // where keys and values must end
   uint64_t at_ = 0, tensors_ = 0, keys_ = 0, alignment_ = kDefaultAlignment;
   GgufHeader header_;
   absl::Status status_;

@@ -226,6 +226,11 @@ private:
     if (!type)
       return error(absl::StrCat("another element type in ", what),
                    "little-endian f4, i1 or bfloat16; save it again");
+    if (size_t rank = item(1).items.size(); rank > kMaxPickledRank)
+      return error(absl::StrCat(rank, " dimensions in ", what),
+                   absl::StrCat("at most ", kMaxPickledRank,
+                                "; the file is damaged: download or export it "
+                                "again"));
     Array array{*type, {}, item(4).offset};
     uint64_t bytes = elementBits(*type) / 8;
     bool overflow = false;
@@ -342,9 +347,7 @@ absl::Status openJax(FileSet &set, const std::vector<std::string> &names) {
     set.files.back().evict();
     if (!tensor.ok())
       return tensor.status();
-    if (absl::Status status = set.insert(tensors[i], *std::move(tensor));
-        !status.ok())
-      return status;
+    set.insert(tensors[i], *std::move(tensor));
   }
   set.layout = absl::StrCat("xAI's ckpt-0, ", *count, " pickles of ", layers,
                             layers == 1 ? " layer" : " layers");

@@ -1,7 +1,6 @@
 #include "runtime/checkpoint/ShardedIndex.h"
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -139,24 +138,24 @@ struct Misplaced {
   std::string tensor, path;
 };
 
-absl::Status misplacedError(const FileSet &set, const ShardIndex &index,
-                            const Misplaced &misplaced) {
+std::string misplacedText(const FileSet &set, const ShardIndex &index,
+                          const Misplaced &misplaced) {
   const ShardIndex::Target &target = index.weights.at(misplaced.tensor);
-  return absl::InvalidArgumentError(absl::StrCat(
+  return absl::StrCat(
       misplaced.path, ": tensor ", inQuotes(misplaced.tensor),
       set.tensors.count(misplaced.tensor) ? ": found a duplicate of that in "
                                           : ": found here, expected only in ",
       inQuotes(target.file), " (", target.place, ")",
       set.tensors.count(misplaced.tensor) ? ", expected it once" : "",
-      "; download index and shards again"));
+      "; download index and shards again");
 }
 
-/// A tensor that a shard holds must be mapped to it; false: to be ignored. The
-/// first one that isn't is left in `misplaced`.
+/// A tensor that a shard holds must be mapped to it; false: to be ignored, or
+/// added to `misplaced`.
 absl::StatusOr<bool> belongsHere(const FileSet &set, const ShardIndex &index,
                                  const std::string &name,
                                  const std::string &tensor,
-                                 std::optional<Misplaced> &misplaced) {
+                                 std::vector<Misplaced> &misplaced) {
   auto it = index.weights.find(tensor);
   if (it == index.weights.end()) {
     if (isIgnoredTensor(tensor))
@@ -168,8 +167,7 @@ absl::StatusOr<bool> belongsHere(const FileSet &set, const ShardIndex &index,
   }
   if (it->second.file == name)
     return true;
-  if (!misplaced)
-    misplaced = {tensor, set.files.back().path()};
+  misplaced.push_back({tensor, set.files.back().path()});
   return false;
 }
 
@@ -189,7 +187,7 @@ readShard(FileSet &set, const ShardIndex &index, const std::string &name) {
 /// Enters the tensors of one shard; their bytes come back.
 absl::StatusOr<uint64_t> addShard(FileSet &set, const ShardIndex &index,
                                   const std::string &name,
-                                  std::optional<Misplaced> &misplaced) {
+                                  std::vector<Misplaced> &misplaced) {
   if (absl::Status status = checkLink(set, name); !status.ok())
     return status;
   absl::StatusOr<std::vector<NamedTensor>> tensors =
@@ -208,9 +206,7 @@ absl::StatusOr<uint64_t> addShard(FileSet &set, const ShardIndex &index,
     for (uint64_t size : t.tensor.shape)
       elements *= size;
     bytes += storedBytes(t.tensor, elements);
-    if (absl::Status status = set.insert(t.name, std::move(t.tensor));
-        !status.ok())
-      return status;
+    set.insert(t.name, std::move(t.tensor));
   }
   return bytes;
 }
@@ -273,15 +269,18 @@ absl::Status openShards(FileSet &set, const std::string &indexName) {
   if (absl::Status status = checkPresence(set, *index); !status.ok())
     return status;
   uint64_t bytes = 0;
-  std::optional<Misplaced> misplaced;
+  std::vector<Misplaced> misplaced;
   for (const std::string &name : index->files) {
     absl::StatusOr<uint64_t> added = addShard(set, *index, name, misplaced);
     if (!added.ok())
       return added.status();
     bytes += *added;
   }
-  if (misplaced)
-    return misplacedError(set, *index, *misplaced);
+  // Which of them are duplicates is known when all shards are read.
+  for (const Misplaced &m : misplaced)
+    set.misplaced.add(misplacedText(set, *index, m));
+  if (set.misplaced.count)
+    return absl::OkStatus(); // those are what is wrong
   for (const auto &[tensor, target] : index->weights)
     if (!set.tensors.count(tensor))
       return absl::InvalidArgumentError(

@@ -35,6 +35,10 @@ struct StoredTensor {
   uint64_t scaleBlocks = 0; // kScaled: divides the columns
 };
 
+/// Dimensions that a tensor in a pickle may have: no model's have as many. A
+/// pickle can say a shape of any length once and refer to it for each tensor.
+inline constexpr size_t kMaxPickledRank = 8;
+
 /// Elements of a kBlocks block, and its bytes.
 inline constexpr uint64_t kBlockElements = 32, kBlockBytes = 34;
 

@@ -102,6 +102,7 @@ absl::StatusOr<Survey> surveyCheckpoint(const std::string &path,
   survey.layout = set.layout;
   survey.spelling = detectSpelling(set);
   survey.files = set.files.size();
+  survey.misplaced = set.misplaced;
   if (!set.tensors.empty())
     survey.firstName = set.tensors.begin()->first;
   for (const auto &[name, tensor] : set.tensors)

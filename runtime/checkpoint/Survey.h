@@ -28,6 +28,7 @@ struct Survey {
   /// (numHeads * headDim and the like are right, their factors are not).
   ModelConfig model;
   Mismatches mismatches;
+  Listing misplaced;          // FileSet's
   absl::Status contradiction; // metadata that the config contradicts
   std::string firstName;      // of a tensor
   std::vector<std::string> notes;

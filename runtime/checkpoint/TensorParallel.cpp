@@ -123,8 +123,8 @@ absl::Status insertFirst(FileSet &set, const std::vector<TensorEntry> &entries,
       return absl::InvalidArgumentError(absl::StrCat(
           path, ": tensor ", inQuotes(entry.name), ": found shape ",
           shapeText(entry.shape), ", expected a matrix's slice"));
-    if (absl::Status status = set.insert(entry); !status.ok())
-      return status;
+    if (!set.insert(entry))
+      continue;
     StoredTensor &tensor = set.tensors[entry.name];
     tensor.splitDimension = *dimension;
     if (__builtin_mul_overflow(tensor.shape[*dimension], ranks,
@@ -173,6 +173,8 @@ absl::Status openGroup(FileSet &set, const RankFiles &files) {
     if (rank == 0) {
       if (absl::Status status = insertFirst(set, *entries, ranks); !status.ok())
         return status;
+      if (set.misplaced.count) // slices would be added to another's
+        return absl::OkStatus();
       firstPath = set.files.back().path();
       for (TensorEntry &entry : *entries)
         first.emplace(entry.name, entry);
@@ -212,8 +214,7 @@ absl::Status openTensorParallel(FileSet &set,
     if (!entries.ok())
       return entries.status();
     for (const TensorEntry &entry : *entries)
-      if (absl::Status status = set.insert(entry); !status.ok())
-        return status;
+      set.insert(entry);
   }
   size_t ranks = 0;
   for (const auto &[group, files] : names->groups) {

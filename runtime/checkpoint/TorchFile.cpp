@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -152,12 +153,17 @@ private:
                                             ", expected a dict of tensors (a "
                                             "state_dict); save that"));
     std::vector<NamedTensor> tensors;
+    std::set<std::string_view> names;
     for (size_t i = 0; i < root.pairs.size(); i += 2) {
       const PickleValue &key = pickle_[root.pairs[i]];
       if (key.kind != Kind::kText)
         return error("data.pkl", absl::StrCat("found ", describe(key),
                                               " as a tensor's name, expected "
                                               "a text; save the state_dict"));
+      // Before it is copied: a long name can be said once and be referred to.
+      if (!names.insert(key.text).second)
+        return tensorError(key.text, "a second one of this name",
+                           "one; the file is damaged");
       absl::StatusOr<StoredTensor> tensor =
           readTensor(key.text, pickle_[root.pairs[i + 1]]);
       if (!tensor.ok())
@@ -173,11 +179,17 @@ private:
                                           : nullptr;
   }
 
-  /// A tuple (or torch.Size) of numbers that are not negative.
-  std::optional<std::vector<uint64_t>> numbers(const PickleValue *value) const {
+  /// A tuple, or the one of torch.Size; null: it is neither.
+  const PickleValue *asTuple(const PickleValue *value) const {
     if (value && isCall(*value, kSize))
       value = argument(*value, 0);
-    if (!value || value->kind != Kind::kTuple)
+    return value && value->kind == Kind::kTuple ? value : nullptr;
+  }
+
+  /// A tuple of as many numbers as there may be dimensions, none negative.
+  std::optional<std::vector<uint64_t>> numbers(const PickleValue *value) const {
+    value = asTuple(value);
+    if (!value || value->items.size() > kMaxPickledRank)
       return std::nullopt;
     std::vector<uint64_t> out;
     for (uint32_t item : value->items) {
@@ -189,20 +201,86 @@ private:
     return out;
   }
 
+  absl::Status tensorError(const std::string &name, const std::string &found,
+                           const std::string &expected) const {
+    return error(absl::StrCat("tensor ", inQuotes(name)),
+                 absl::StrCat("found ", found, ", expected ", expected));
+  }
+
+  bool isEmptyDict(const PickleValue &value) const {
+    bool isDict = value.kind == Kind::kDict ||
+                  (isCall(value, kDict) && !argument(value, 0));
+    return isDict && value.pairs.empty();
+  }
+
+  /// PyTorch's metadata says that the values are others than the storage's:
+  /// negated, or conjugate.
+  absl::Status checkMetadata(const std::string &name,
+                             const PickleValue *metadata) const {
+    if (!metadata || metadata->kind == Kind::kNone || isEmptyDict(*metadata))
+      return absl::OkStatus();
+    std::string found = describe(*metadata);
+    if (!metadata->pairs.empty())
+      absl::StrAppend(&found, " with ", describe(pickle_[metadata->pairs[0]]));
+    return tensorError(name, absl::StrCat(found, " as metadata"),
+                       "none, as such values are not the storage's; save the "
+                       "tensor's clone(), or what resolve_neg() and "
+                       "resolve_conj() make of it");
+  }
+
+  /// What would change the values of what a call makes, afterwards.
+  absl::Status checkUntouched(const std::string &name,
+                              const PickleValue &call) const {
+    if (call.state == 0 && call.pairs.empty())
+      return absl::OkStatus();
+    return tensorError(
+        name, call.state ? "attributes that are set" : "items that are set",
+        "a tensor as its storage has it; save its clone()");
+  }
+
+  /// The call that makes the tensor, alone or inside of a parameter.
+  absl::StatusOr<const PickleValue *>
+  tensorCall(const std::string &name, const PickleValue &value) const {
+    const PickleValue *call = &value;
+    if (isCall(*call, kParameter)) {
+      if (absl::Status status = checkUntouched(name, *call); !status.ok())
+        return status;
+      call = argument(*call, 0);
+    }
+    if (!call || !isCall(*call, kTensor))
+      return tensorError(name, call ? describe(*call) : "nothing",
+                         "a tensor; save the model's state_dict alone");
+    // Storage, offset, size, stride, requires_grad, hooks, and metadata.
+    size_t arguments = pickle_[call->items[1]].items.size();
+    if (arguments != 6 && arguments != 7)
+      return tensorError(name,
+                         absl::StrCat("a call with ", arguments, " arguments"),
+                         "6 or 7; the file is damaged: download or export it "
+                         "again");
+    if (absl::Status status = checkUntouched(name, *call); !status.ok())
+      return status;
+    if (absl::Status status = checkMetadata(name, argument(*call, 6));
+        !status.ok())
+      return status;
+    return call;
+  }
+
   absl::StatusOr<StoredTensor> readTensor(const std::string &name,
                                           const PickleValue &value) {
     auto bad = [&](const std::string &found, const std::string &expected) {
-      return error(absl::StrCat("tensor ", inQuotes(name)),
-                   absl::StrCat("found ", found, ", expected ", expected));
+      return tensorError(name, found, expected);
     };
-    const PickleValue *call = &value;
-    if (isCall(*call, kParameter))
-      call = argument(*call, 0);
-    if (!call || !isCall(*call, kTensor))
-      return bad(call ? describe(*call) : "nothing",
-                 "a tensor; save the model's state_dict alone");
-    const PickleValue *storage = argument(*call, 0),
+    absl::StatusOr<const PickleValue *> made = tensorCall(name, value);
+    if (!made.ok())
+      return made.status();
+    const PickleValue *call = *made, *storage = argument(*call, 0),
                       *offset = argument(*call, 1);
+    if (const PickleValue *sizes = asTuple(argument(*call, 2));
+        sizes && sizes->items.size() > kMaxPickledRank)
+      return bad(absl::StrCat(sizes->items.size(), " dimensions"),
+                 absl::StrCat("at most ", kMaxPickledRank,
+                              "; the file is damaged: download or export it "
+                              "again"));
     auto shape = numbers(argument(*call, 2)),
          strides = numbers(argument(*call, 3));
     if (!storage || storage->kind != Kind::kPersistent || !offset ||

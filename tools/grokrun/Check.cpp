@@ -124,6 +124,8 @@ absl::Status checkCommand(const Arguments &args) {
                     survey->unreadable.ok() ? "" : ", up to the error below"));
   for (const auto &[type, a] : survey->types)
     line("", absl::StrCat(type, ": ", amount(a)));
+  if (survey->misplaced.count > 1) // one is in the error
+    list("misplaced", survey->misplaced, "");
   if (!survey->unreadable.ok())
     return survey->unreadable;
   if (survey->spelling) {

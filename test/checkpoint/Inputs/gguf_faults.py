@@ -57,6 +57,25 @@ def array_of(kind, count):
     return of(GOOD[:16] + struct.pack("<Q", len(PAIRS) + 1) + made + GOOD[24:])
 
 
+def with_hole(pairs, size):
+    """`pairs` in front of the others, and a hole of `size` bytes behind their beginning."""
+    def fill(place):
+        write(place, GOOD[:16] + struct.pack("<Q", len(PAIRS) + 1) + pairs)
+        os.truncate(os.path.join(place, "model.gguf"), 24 + len(pairs) + size)
+    return fill
+
+
+def long_texts(place):
+    """Texts in holes, each as long as one may be."""
+    write(place, GOOD[:16] + struct.pack("<Q", 16))
+    with open(os.path.join(place, "model.gguf"), "r+b") as file:
+        file.seek(24)
+        for number in range(16):
+            file.write(gguf.text(f"a.{number}") + struct.pack("<IQ", gguf.STRING, 2**24))
+            file.seek(2**24, os.SEEK_CUR)
+        file.truncate()
+
+
 def split(*numbers):
     """The parts of these numbers."""
     def fill(place):
@@ -103,6 +122,10 @@ CASES = {
     "value-type": edited(gguf.text("general.name") + b"\x08", gguf.text("general.name") + b"\x0d"),
     "long-array": array_of(4, 2**62),
     "long-texts": array_of(8, 2**61),
+    "many-texts": with_hole(gguf.text("a.b") + struct.pack("<IIQ", gguf.ARRAY, 8, 2**26 + 1), 2**30),
+    "many-bytes": with_hole(gguf.text("a.b") + struct.pack("<IIQ", gguf.ARRAY, 10, 2**25), 2**28),
+    "many-bytes-of-texts": with_hole(gguf.text("a.b") + struct.pack("<IIQ", gguf.ARRAY, 8, 2**25), 2**28),
+    "many-long-texts": long_texts,
     "nested-array": array_of(9, 1),
     "duplicate-key": edited(gguf.text("grok.logit_scale"), gguf.text("grok.block_count")),
     "alignment-zero": keys(general__alignment=0),

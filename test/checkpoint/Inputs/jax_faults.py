@@ -108,6 +108,7 @@ CASES = {
     "fortran": changed(NORM, plain("f4", (32,), FLOATS, True)),
     "byte-count": changed(NORM, plain("f4", (33,), FLOATS)),
     "overflow": changed(NORM, plain("f4", (2**62, 2**62), FLOATS)),
+    "dimensions": changed(NORM, plain("f4", (32,) + (1,) * 8, FLOATS)),
     "shape": changed(NORM, plain("f4", (16, 2), FLOATS)),
 }
 

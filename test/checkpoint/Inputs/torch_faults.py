@@ -1,4 +1,5 @@
 """PyTorch files that must be refused."""
+import collections
 import io
 import os
 import pickle
@@ -45,10 +46,14 @@ def edited(old, new, count=1):
     return lambda place: write(place, data.replace(old, new, count))
 
 
-def one_tensor(*, offset=0, shape=(48, 32), strides=(32, 1), elements=48 * 32, kind="BFloat16Storage"):
-    """A state dict of one tensor, the embedding."""
+def one_tensor(*, offset=0, shape=(48, 32), strides=(32, 1), elements=48 * 32, kind="BFloat16Storage", more=(),
+               state=None, items=None):
+    """A state dict of one tensor, the embedding. `more`: arguments behind those that there are always."""
     storage = torchfile.Storage(getattr(torchfile.TORCH, kind), "0", elements)
-    value = torchfile.fakemodules.Call(torchfile.UTILS._rebuild_tensor_v2, (storage, offset, shape, strides, False, {}))
+    value = torchfile.fakemodules.Call(torchfile.UTILS._rebuild_tensor_v2, (storage, offset, shape, strides, False, {}, *more),
+                                       state)
+    if items:
+        value.reduced = (*value.reduced, None, None, iter(items))
     out = io.BytesIO()
     torchfile.Pickler(out, protocol=2).dump({"model.embed_tokens.weight": value})
     return pickled(out.getvalue())
@@ -103,6 +108,15 @@ CASES = {
     "overflow": one_tensor(shape=(2**62, 2**62), strides=(2**62, 2**62)),
     "negative": one_tensor(strides=(-32, 1)),
     "other-rank": one_tensor(strides=(1,)),
+    "dimensions": one_tensor(shape=(48, 32) + (1,) * 7, strides=(32,) + (1,) * 8),
+    "more-strides": one_tensor(strides=(32,) + (1,) * 8),
+    "negated": one_tensor(more=({"neg": True},)),
+    "conjugate": one_tensor(more=(collections.OrderedDict(conj=True),)),
+    "metadata-number": one_tensor(more=(1,)),
+    "more-arguments": one_tensor(more=(None, 1)),
+    "attributes": one_tensor(state={"x": 1}),
+    "items": one_tensor(items=[(0, 1)]),
+    "same-name": pickled(GOOD["data.pkl"].replace(b"experts.0.w1", b"experts.1.w1")),
     "storage-size": one_tensor(elements=48 * 32 + 1),
     "storage-type": one_tensor(kind="FloatStorage"),
     "no-storage": archive(data__0=None),

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import struct
+import subprocess
 import sys
 
 import faults
@@ -31,7 +32,21 @@ def with_value(value):
 VALUES = {"large": 70000.0, "largest": struct.unpack("<f", b"\xff\xff\x7f\x7f")[0], "infinite": float("inf"),
           "nan": float("nan")}
 CANNOT_HOLD = {"bf16": ["largest"], "f16": ["large", "largest"], "int8": ["infinite", "nan"], "fp8": ["infinite", "nan"]}
+STAY = {"bf16": ["infinite", "nan"], "f16": ["infinite", "nan"], "int8": [], "fp8": []}
+
+
+def must_be_packed(grokc, folder, dtype, name):
+    """Without a word: nothing judges values that the element type has."""
+    place = os.path.join(folder, name)
+    os.makedirs(place)
+    with_value(VALUES[name])(place)
+    done = subprocess.run([grokc, "compile", "--config", place, "--target", "cpu", "--dtype", dtype, "-o",
+                           os.path.join(place, "out.grok")], capture_output=True, text=True)
+    print(f"{name}: status {done.returncode}, said '{done.stderr}'")
+
 
 if __name__ == "__main__":
     grokc, folder, dtype = sys.argv[1:]
     faults.run(grokc, folder, {name: with_value(VALUES[name]) for name in CANNOT_HOLD[dtype]}, options=("--dtype", dtype))
+    for stays in STAY[dtype]:
+        must_be_packed(grokc, os.path.join(folder, "stay-" + dtype), dtype, stays)
