@@ -199,7 +199,7 @@ absl::Status readWeights(const Arguments &args, CompileRequest &request) {
     if (request.emit != EmitPhase::kBundle)
       text = "none"; // no earlier phase looks at them
     else if (fs::is_directory(args.config, error))
-      text = args.config;
+      text = absl::StrCat(args.config, "/"); // no word, whatever its name
     else
       return absl::InvalidArgumentError(absl::StrCat(
           "--weights: not given and --config is the file ", args.config,
