@@ -192,20 +192,25 @@ absl::Status findTokenizer(const std::string &directory,
   return absl::OkStatus();
 }
 
+/// The weights that --weights names; without it, those beside the config, whose
+/// directory may be named as one of its words.
+absl::StatusOr<WeightsRecipe> weightsOf(const Arguments &args,
+                                        CompileRequest &request) {
+  std::error_code error;
+  if (!args.weights.empty())
+    return flagWeights(args.weights, request.checkpoint);
+  if (request.emit != EmitPhase::kBundle)
+    return WeightsRecipe(); // no earlier phase looks at them
+  if (!fs::is_directory(args.config, error))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--weights: not given and --config is the file ", args.config,
+        ", expected a checkpoint, none or synthetic:SEED"));
+  request.checkpoint = args.config;
+  return WeightsRecipe{.kind = WeightsRecipe::Kind::kBlob};
+}
+
 absl::Status readWeights(const Arguments &args, CompileRequest &request) {
-  std::string text = args.weights;
-  if (text.empty()) {
-    std::error_code error;
-    if (request.emit != EmitPhase::kBundle)
-      text = "none"; // no earlier phase looks at them
-    else if (fs::is_directory(args.config, error))
-      text = absl::StrCat(args.config, "/"); // no word, whatever its name
-    else
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--weights: not given and --config is the file ", args.config,
-          ", expected a checkpoint, none or synthetic:SEED"));
-  }
-  absl::StatusOr<WeightsRecipe> recipe = flagWeights(text, request.checkpoint);
+  absl::StatusOr<WeightsRecipe> recipe = weightsOf(args, request);
   if (!recipe.ok())
     return recipe.status();
   request.weights = *recipe;
