@@ -192,8 +192,9 @@ const RowReader::Band &RowReader::bandOf(const StoredTensor &tensor,
                                          uint64_t row) {
   const StoredTensor::Part &part = tensor.parts[0];
   auto it = std::ranges::find_if(bands_, [&](const Band &band) {
-    return band.part == part && band.shape == tensor.shape &&
-           band.strides == tensor.strides && row - band.first < band.count;
+    return band.part == part && band.type == tensor.type &&
+           band.shape == tensor.shape && band.strides == tensor.strides &&
+           row - band.first < band.count;
   });
   if (it != bands_.end()) {
     bands_.splice(bands_.begin(), bands_, it);
@@ -207,7 +208,8 @@ const RowReader::Band &RowReader::bandOf(const StoredTensor &tensor,
   uint64_t most = rowStride == 1
                       ? std::max<uint64_t>(1, kBandBytes / (columns * element))
                       : 1;
-  Band band{part, tensor.shape, tensor.strides, row / most * most, 0, {}};
+  Band band{part, tensor.type, tensor.shape, tensor.strides, row / most * most,
+            0,    {}};
   band.count = std::min(most, rows - band.first);
   band.bytes = bandMemory(band.count * columns * element);
   auto turn = element == 1   ? transpose<uint8_t>

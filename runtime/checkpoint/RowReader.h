@@ -72,6 +72,7 @@ private:
   /// file, row by row.
   struct Band {
     StoredTensor::Part part;
+    ElementType type;                     // two may share a storage
     std::vector<uint64_t> shape, strides; // of the whole matrix
     uint64_t first, count;
     std::vector<uint8_t> bytes;
