@@ -278,6 +278,19 @@ Fault checkNormalizer(std::string_view message, bool isOfDecodedText) {
   });
 }
 
+/// The text of an unknown id is in no piece.
+Fault checkTrainer(std::string_view message) {
+  constexpr uint64_t kUnknownSurface = 44;
+  return forEachField(message, [](const Field &field) -> Fault {
+    if (field.number != kUnknownSurface ||
+        field.bytes.size() <= kMostPieceBytes)
+      return std::nullopt;
+    return fault("a text of unknown ids of " +
+                     std::to_string(field.bytes.size()) + " bytes",
+                 "at most " + std::to_string(kMostPieceBytes));
+  });
+}
+
 struct Piece {
   std::string_view text;
   bool userDefined = false;
@@ -323,7 +336,7 @@ Fault checkUserDefined(std::vector<std::string_view> texts) {
 } // namespace
 
 SentencePieceCheck checkSentencePiece(std::string_view model) {
-  constexpr uint64_t kPiece = 1, kNormalizer = 3, kSelfTest = 4,
+  constexpr uint64_t kPiece = 1, kTrainer = 2, kNormalizer = 3, kSelfTest = 4,
                      kDenormalizer = 5;
   SentencePieceCheck result;
   std::vector<std::string_view> userDefined;
@@ -332,6 +345,8 @@ SentencePieceCheck checkSentencePiece(std::string_view model) {
       result.model += field.whole;
     if (!field.isBytes)
       return std::nullopt;
+    if (field.number == kTrainer)
+      return checkTrainer(field.bytes);
     if (field.number == kNormalizer || field.number == kDenormalizer)
       return checkNormalizer(field.bytes, field.number == kDenormalizer);
     if (field.number != kPiece)

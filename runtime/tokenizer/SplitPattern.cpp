@@ -29,6 +29,8 @@ size_t nextCharacter(std::string_view text, size_t at) {
 /// Released patterns have some hundred bytes.
 constexpr size_t kLongestPattern = 4096;
 constexpr uint32_t kDeepestParentheses = 250;
+/// Characters that a pattern may look behind.
+constexpr uint32_t kFarthestBehind = 255;
 /// What PCRE2 may hold to go back to, in KiB.
 constexpr uint32_t kHeapLimit = 64 << 10;
 
@@ -47,6 +49,7 @@ struct Part {
   uint64_t steps = 1;       // whenever it is tried
   uint64_t perByte = 1;     // of the text that it matches
   bool reachesBack = false; // looks at what was matched before
+  bool graphemes = false;   // `\X`, which may look at all of the text
 };
 
 /// The largest least count of the part's repeats: `a{500}` fails at the last.
@@ -116,6 +119,9 @@ std::vector<Part> partsOf(const pcre2_code *code, std::string_view pattern) {
     part.perByte += text.size() / 32;
     part.steps += groups / 16 + (1 + leastRepeats(text)) * part.perByte;
     part.reachesBack = mayReachBack(text);
+    part.graphemes = text.find("\\X") != text.npos;
+    if (text.find("(?<") != text.npos) // going back runs no callout
+      part.steps += kFarthestBehind;
   }
   return parts;
 }
@@ -142,6 +148,8 @@ private:
       steps += (block.current_position - at_) * part_->perByte;
     if (part.reachesBack)
       steps += reach(block);
+    if (part.graphemes)
+      steps += block.subject_length;
     at_ = block.current_position;
     part_ = &part;
     return budget_.take(steps);
@@ -196,6 +204,14 @@ absl::StatusOr<SplitPattern> SplitPattern::compile(const std::string &pattern,
     return absl::InvalidArgumentError(
         absl::StrCat("found ", messageOf(error), " at byte ", uint64_t(at),
                      ", expected a regular expression"));
+  uint32_t behind = 0;
+  pcre2_pattern_info(code.get(), PCRE2_INFO_MAXLOOKBEHIND, &behind);
+  if (behind > kFarthestBehind)
+    return absl::InvalidArgumentError(
+        absl::StrCat("found ", behind,
+                     " characters that it looks behind, "
+                     "expected at most ",
+                     kFarthestBehind));
   std::vector<Part> parts = partsOf(code.get(), pattern);
   SplitPattern out;
   out.code_ =

@@ -126,6 +126,12 @@ TEST(SentencePieceCheck, PiecesTooLongToRecurseOver) {
               "found a piece of 513 bytes, expected at most 512");
 }
 
+TEST(SentencePieceCheck, TextsOfUnknownIds) {
+  expectFault(field(2, field(44, std::string(512, 'a'))), "none");
+  expectFault(field(2, field(44, std::string(513, 'a'))),
+              "found a text of unknown ids of 513 bytes, expected at most 512");
+}
+
 TEST(SentencePieceCheck, UserDefinedPiecesThatBeginAlike) {
   std::string model;
   for (int length = 1; length <= 64; ++length)

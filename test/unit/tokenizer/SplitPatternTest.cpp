@@ -89,6 +89,22 @@ TEST(SplitPattern, LongPatterns) {
             "regular expression");
 }
 
+TEST(SplitPattern, FarLookbehind) {
+  EXPECT_TRUE(split("(?<=a{255})b|a", "ab").ok());
+  EXPECT_EQ(errorOf("(?<=a{256})b|a", "ab"),
+            "found 256 characters that it looks behind, expected at most 255");
+}
+
+/// What PCRE2 does for them runs no callout.
+TEST(SplitPattern, GraphemesOfALongText) {
+  EXPECT_TRUE(split(R"(\X)", std::string(1000, 'a')).ok());
+  std::string marks;
+  for (int i = 0; i < 50000; ++i)
+    marks += "\xcc\x81"; // U+0301
+  EXPECT_TRUE(
+      errorOf(R"(\X{2}|.)", marks).starts_with("found that it fails at byte "));
+}
+
 /// PCRE2's search for where a match may begin takes the `a` for two.
 TEST(SplitPattern, RepeatedLookahead) {
   EXPECT_EQ(*split("a*(?=a)+(?i:A)", "b\xc3\xa9 xa "),
@@ -124,6 +140,7 @@ TEST(SplitPattern, StepsAreBounded) {
   for (const char *pattern :
        {"(?:a|aa)+b|a", "(?:a?){23}b|a", "a*+b|a", "(?s).*?b|a", R"(\X+b|.)",
         "a{60000}b|a", R"(a\x{61}{60000}b|a)", "(?x)a (?#c) {60000} b|a",
+        R"((?:\Xb|){1000}a)", R"((?:(?<=[^a]{255})|){250}a)",
         R"((?=.(a*))\1b|a)", R"((?<n>a*)(?=\k<n>b)|a)",
         "(?(DEFINE)(?<b>b)(?<r>(?:a|c)*(?&b)))(?&r)|a"})
     EXPECT_TRUE(
