@@ -26,8 +26,6 @@ using plan::StreamKind;
 
 namespace {
 
-/// Rows without a bound of their own are at most this long.
-constexpr uint32_t kDefaultMaxSeq = 8192;
 /// Places of a plan's tables, one a matrix and slot: what a bundle's reader
 /// takes, and what is compiled in seconds.
 constexpr uint64_t kMostExtents = 1 << 24;
@@ -253,8 +251,7 @@ FailureOr<Bounds> FormPhases::readBounds(ir::ModelOp modelOp,
   if (maxBatch < 1 || maxBatch > abi::kMaxBatch)
     return error("max-batch")
            << maxBatch.getValue() << ", expected 1 to " << abi::kMaxBatch;
-  uint32_t seq =
-      maxSeq ? uint32_t(maxSeq) : std::min(model.maxPositions, kDefaultMaxSeq);
+  uint32_t seq = maxSeq ? uint32_t(maxSeq) : model.defaultMaxSeq();
   if (seq > model.maxPositions)
     return error("max-seq") << seq << ", expected at most the model's context, "
                             << model.maxPositions;

@@ -12,8 +12,6 @@
 namespace grok {
 namespace {
 
-constexpr uint32_t kDefaultMaxSeq = 8192;
-
 Manifest manifestOf(const CompileRequest &request, const Lowered &lowered) {
   const Target &target = request.target;
   Manifest manifest;
@@ -100,8 +98,7 @@ absl::Status build(CompileRequest request, const Ingredients &ingredients,
   if (absl::Status status = request.model.validate(); !status.ok())
     return status;
   if (request.options.maxSeq == 0)
-    request.options.maxSeq =
-        std::min(request.model.maxPositions, kDefaultMaxSeq);
+    request.options.maxSeq = request.model.defaultMaxSeq();
   absl::StatusOr<Lowered> lowered = lowerWithPolicies(request, hooks);
   if (!lowered.ok())
     return lowered.status();

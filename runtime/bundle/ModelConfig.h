@@ -3,6 +3,7 @@
 // nothing of a machine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -76,6 +77,8 @@ struct ModelConfig {
   std::optional<HashRouting> hash;      // absent: learned top-k router
   int64_t bosId = -1, eosId = -1, padId = -1; // -1: none
 
+  /// Positions of a row where none are asked for, and at most.
+  uint32_t defaultMaxSeq() const { return std::min(maxPositions, 8192u); }
   uint32_t qkvRows() const { return (numHeads + 2 * numKvHeads) * headDim; }
   bool operator==(const ModelConfig &) const = default;
 

@@ -299,17 +299,18 @@ struct Piece {
 Fault readPiece(std::string_view message, Piece &piece) {
   constexpr uint64_t kText = 1, kType = 3, kUserDefined = 4, kLastType = 6;
   return forEachField(message, [&](const Field &field) -> Fault {
-    if (field.isBytes && field.number == kText)
+    if (field.isBytes && field.number == kText) {
       piece.text = field.bytes;
-    else if (!field.isBytes && field.number == kType)
+      if (piece.text.size() > kMostPieceBytes)
+        return fault("a piece of " + std::to_string(piece.text.size()) +
+                         " bytes",
+                     "at most " + std::to_string(kMostPieceBytes));
+    } else if (!field.isBytes && field.number == kType) {
       piece.userDefined = field.varint == kUserDefined;
-    if (!field.isBytes && field.number == kType &&
-        (field.varint == 0 || field.varint > kLastType))
-      return fault("a piece of type " + std::to_string(field.varint),
-                   "1 to " + std::to_string(kLastType));
-    if (piece.text.size() > kMostPieceBytes)
-      return fault("a piece of " + std::to_string(piece.text.size()) + " bytes",
-                   "at most " + std::to_string(kMostPieceBytes));
+      if (field.varint == 0 || field.varint > kLastType)
+        return fault("a piece of type " + std::to_string(field.varint),
+                     "1 to " + std::to_string(kLastType));
+    }
     return std::nullopt;
   });
 }

@@ -18,14 +18,6 @@ constexpr const char *kText = "abc <xy>ab\xc3\xa9 \xe6\x97\xa5\xff  cba";
 
 const grok_tokenizer_plugin &plugin() { return *grok_tokenizer_plugin_entry(); }
 
-void use(void *tokenizer, std::string_view text) {
-  grok_tokenizer_result ids =
-      plugin().encode(tokenizer, text.data(), text.size());
-  grok_tokenizer_result back = plugin().decode(tokenizer, ids.ids, ids.length);
-  plugin().release(&back);
-  plugin().release(&ids);
-}
-
 absl::StatusOr<std::string> decode(void *tokenizer,
                                    const std::vector<int32_t> &ids) {
   grok_tokenizer_result result =
@@ -36,6 +28,13 @@ absl::StatusOr<std::string> decode(void *tokenizer,
                    : std::string(result.text, result.length);
   plugin().release(&result);
   return text;
+}
+
+void use(void *tokenizer, std::string_view text) {
+  grok_tokenizer_result ids =
+      plugin().encode(tokenizer, text.data(), text.size());
+  (void)decode(tokenizer, {ids.ids, ids.ids + ids.length});
+  plugin().release(&ids);
 }
 
 /// Ids one by one have the text of the whole.

@@ -53,9 +53,8 @@ absl::Status readShape(const Arguments &args, CompileRequest &request) {
     return absl::OkStatus();
   const std::string_view text = args.shape;
   const size_t plus = std::min(text.find('+'), text.size() - 1);
-  const uint32_t row = request.options.maxSeq
-                           ? request.options.maxSeq
-                           : std::min(request.model.maxPositions, 8192u);
+  const uint32_t row = request.options.maxSeq ? request.options.maxSeq
+                                              : request.model.defaultMaxSeq();
   uint64_t prompt = 0, generated = 0;
   if (!cli::parseDecimal(text.substr(0, plus), prompt, row) ||
       !cli::parseDecimal(text.substr(plus + 1), generated, row) || !prompt ||
@@ -98,8 +97,8 @@ absl::Status readOptions(const Arguments &args, CompileRequest &request) {
     return batch.status();
   o.maxBatch = *batch;
   if (!args.maxSeq.empty()) {
-    auto seq = flagInteger("--max-seq", args.maxSeq, 1,
-                           std::min(request.model.maxPositions, 8192u));
+    auto seq =
+        flagInteger("--max-seq", args.maxSeq, 1, request.model.defaultMaxSeq());
     if (!seq.ok())
       return seq.status();
     o.maxSeq = *seq;

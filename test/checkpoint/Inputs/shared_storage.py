@@ -2,7 +2,6 @@
 
 The bytes are one storage, or one of each. The rest is what the generator writes.
 """
-import argparse
 import collections
 import io
 import os
@@ -10,13 +9,13 @@ import sys
 
 import faults  # puts the generator on the path
 import fakemodules
+import generate
 import model
 import torchfile
 
 out, first, second, way = sys.argv[1:]
-OPTIONS = argparse.Namespace(family="grok-1", layers=1, seed="1", grid="half", blocks=8, wide=False, store="bf16", spelling="self_attn",
-                             vocabulary=48, old_names=False, zip64=False, transposed=True, tokenizer=False)
-made, entries, state = model.Model(OPTIONS), {}, collections.OrderedDict()
+made = model.Model(generate.parse(["--layout", "torch", "-o", out]))
+entries, state = {}, collections.OrderedDict()
 
 
 def add(name, shape, kind, data, turned, key=None):

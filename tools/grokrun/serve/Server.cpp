@@ -155,9 +155,11 @@ void Server::refuse(Connection &connection, const nlohmann::json &id,
 
 /// So that one client leaves places to the others.
 absl::Status Server::checkShare(uint64_t client) const {
+  if (!perClient_)
+    return absl::OkStatus();
   const auto own = size_t(std::ranges::count_if(
       pending_, [&](const auto &p) { return p.second.client == client; }));
-  if (!perClient_ || own < perClient_)
+  if (own < perClient_)
     return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("found ", own,
